@@ -360,7 +360,8 @@ def main(data: Path, output: Path, only: tuple[str, ...], jobs: int) -> None:
     for name in only or (*TRANSFORMATIONS, EXCHANGED):
         command = [sys.executable, "-m", "spkver", "voiceprivacy", "--jobs", str(jobs)]
         command += ["--output", str(output), "--suffix", f"_{name}"]
-        settings = [f"datasets=[{tests}]", f"training_sets.{tests}={training}"]
+        settings = ["evaluation.resamples=100"]
+        settings += [f"datasets=[{tests}]", f"training_sets.{tests}={training}"]
         folder = data
         if name == EXCHANGED:
             folder = output / "exchanged"

@@ -144,7 +144,7 @@ def train_affine(
     columns = check_index("columns", target=target, nontarget=nontarget)
     if columns is not None and not names:
         names = tuple(map(str, columns))
-    affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
+    affine = fit_affine(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
         subject = "the calibration"
         negative = [name for name, weight in zip(names, affine.weights, strict=False) if weight < 0]
@@ -153,6 +153,42 @@ def train_affine(
         weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
         logger.warning("%s has a negative slope: weights %s", subject, weights)
     return affine
+
+
+@one_blas_thread()
+def fit_affine(
+    target: ArrayLike,
+    nontarget: ArrayLike,
+    *,
+    prior: float,
+    ridge: float,
+    names: tuple[str, ...] = (),
+) -> Affine:
+    """Train as `train_affine` does, without its warnings."""
+    target = _matrix(target, "target", names)
+    nontarget = _matrix(nontarget, "nontarget", names)
+    if target.shape[1] != nontarget.shape[1]:
+        raise DataError(
+            f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}"
+        )
+    if not 0 < prior < 1:
+        raise DataError(f"expected a target prior between 0 and 1, got {prior}")
+    if not 0 <= ridge < np.inf:
+        raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
+    rows = np.concatenate([target, nontarget])
+    mean, scale = _spread(rows, names)
+    is_target = np.arange(len(rows)) < len(target)
+    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
+    solution = _minimise(*problem)
+    if not ridge:
+        fused = problem[0] @ solution
+        if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
+            text = "the scores separate the classes without error: no finite weights are best"
+            raise DataError(text, remedy="give more trials, or a ridge above 0")
+    weights = solution[:-1] / scale
+    return Affine(
+        tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names)
+    )
 
 
 @one_blas_thread()
@@ -285,7 +321,7 @@ def cross_validate_affine(
             None, before=f"without the speakers of fold {tested_folds}: ", remedy="use fewer folds"
         ):
             parts = scores[trained & is_target], scores[trained & ~is_target]
-            affine = _trained(*parts, prior=prior, ridge=ridge, names=names)
+            affine = fit_affine(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
         inverted.append(min(affine.weights) < 0)
     if tell is not None:
@@ -515,42 +551,6 @@ def choose_fusion(
     affine = Affine(tuple(weights.tolist()), trained.offset, trained.prior, tuple(names))
     return ChosenFusion(
         affine, ridge, llr, float(cllr_of_trials(llr, is_target).sum()), alone_best, tried
-    )
-
-
-@one_blas_thread()
-def _trained(
-    target: ArrayLike,
-    nontarget: ArrayLike,
-    *,
-    prior: float,
-    ridge: float,
-    names: tuple[str, ...] = (),
-) -> Affine:
-    """Train without warnings; see `train_affine`."""
-    target = _matrix(target, "target", names)
-    nontarget = _matrix(nontarget, "nontarget", names)
-    if target.shape[1] != nontarget.shape[1]:
-        raise DataError(
-            f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}"
-        )
-    if not 0 < prior < 1:
-        raise DataError(f"expected a target prior between 0 and 1, got {prior}")
-    if not 0 <= ridge < np.inf:
-        raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
-    rows = np.concatenate([target, nontarget])
-    mean, scale = _spread(rows, names)
-    is_target = np.arange(len(rows)) < len(target)
-    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
-    solution = _minimise(*problem)
-    if not ridge:
-        fused = problem[0] @ solution
-        if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
-            text = "the scores separate the classes without error: no finite weights are best"
-            raise DataError(text, remedy="give more trials, or a ridge above 0")
-    weights = solution[:-1] / scale
-    return Affine(
-        tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names)
     )
 
 

@@ -28,6 +28,7 @@ from evaluation.trials import (
     find_rows,
     match_ids,
     own_trials,
+    read_side,
     read_speakers,
 )
 from evaluation.uncertainty import Resampling
@@ -151,6 +152,18 @@ def speaker_maps(
     return maps
 
 
+def _known(side: Path | None) -> dict[str, str] | None:
+    return None if side is None else read_side(side)
+
+
+side_option = gathered(
+    "known",
+    _known,
+    path_option(
+        "--side",
+        help="What the attacker knows too: a table with a header, ids or speakers first, then sex, region, ...",
+    ),
+)
 speaker_options = gathered(
     "maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option
 )

@@ -457,7 +457,9 @@ def linkability_curve(
 
 
 @one_blas_thread()
-def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> Interval:
+def mean_interval(
+    values: ArrayLike, resampling: Resampling | None = None, *, counts: ArrayLike | None = None
+) -> Interval:
     """Return the mean of one value in [0, 1] per speaker, with an interval as for a size of `linkability_curve`.
 
     Parameters
@@ -466,6 +468,8 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
         Between 0 and 1.
     resampling : Resampling, optional
         By default that of `Resampling`; without resamples the ends are NaN.
+    counts : array_like of float of shape (P,), optional
+        Number of rows of each speaker, whose mean the value is: the mean is that of all rows. One each by default.
 
     Returns
     -------
@@ -478,12 +482,15 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     (0.5, 0.4, 0.6)
     """
     values = np.asarray(values, np.float64)
+    rows = np.ones(len(values)) if counts is None else np.asarray(counts, np.float64)
     resampling = resampling or Resampling()
-    mean = float(values.mean())
+    linked = rows * values
+    mean = float(linked.sum() / rows.sum())
     if not resampling.resamples:
         return Interval(mean)
-    drawn = _draws(len(values), resampling) @ values / len(values)
-    freedom = carriers(values[:, None], np.ones(len(values)), np.ones(len(values)))
+    weights = _draws(len(values), resampling)
+    drawn = weights @ linked / (weights @ rows)
+    freedom = carriers(linked[:, None], rows, np.ones(len(values)))
     low, high = _ends(np.array([mean]), drawn[:, None], freedom, len(values), resampling.level)
     return Interval(mean, float(low[0]), float(high[0]), METHOD)
 

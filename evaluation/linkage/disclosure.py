@@ -10,7 +10,8 @@ each of N speakers the probability 1 / N. With p(r) the probability that the tar
 list of ranks raises the probability of the one on rank r to p(r), which discloses log2(N p(r)) bits. The mean
 disclosure is the sum of p(r) log2(N p(r)), that is log2 N minus the entropy of the rank; the worst is the largest over
 r. For p the default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N
-bins; the histogram, which is far too high where trials are fewer than ranks, is reported with it.
+bins; the histogram, which is far too high where trials are fewer than ranks, is reported with it. The rank spread
+is the share of ranks with p(r) > 1 / N.
 
 The module also finds the largest impostor scores of each trial, to which a tail is fitted beyond the gallery, and joins
 the worst case of scores (`evaluation.metrics.worst_case`) with the ranks of target speakers.
@@ -95,6 +96,31 @@ def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> dic
     bits = (*_bits(_beta_binomial(len(shares) - 1, alpha, beta)), *_bits(shares))
     names = ("mean_bits", "worst_bits", "histogram_mean_bits", "histogram_worst_bits")
     return dict(zip(names, bits, strict=True)) | {"alpha": alpha, "beta": beta}
+
+
+def rank_spread(alpha: float, beta: float, impostors: int) -> float:
+    """Return the share of ranks that are more probable than by chance, p(r) > 1 / N, under a beta-binomial.
+
+    A small spread with much disclosure is a sharp peak: few ranks, mostly the first, hold the target speaker.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        See `similarity_rank_disclosure`.
+    impostors : int
+        Number of impostors, N - 1.
+
+    References
+    ----------
+    .. [1] Chandra et al., Odyssey 2026, arXiv 2605.07291.
+
+    Examples
+    --------
+    >>> rank_spread(1.0, 1.0, 9), rank_spread(1.0, 2.0, 9)
+    (0.0, 0.5)
+    """
+    by_chance = 1 / (impostors + 1)
+    return float((_beta_binomial(impostors, alpha, beta) > by_chance * (1 + 1e-9)).mean())
 
 
 @one_blas_thread()

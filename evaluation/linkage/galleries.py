@@ -15,7 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Averaging, Embeddings, speaker_vectors, warn_of_enrolled
+from evaluation.embeddings import (
+    Averaging,
+    Embeddings,
+    SpeakerVectors,
+    speaker_vectors,
+    warn_of_enrolled,
+)
+from evaluation.linkage.curve import all_draws, mean_interval
 from evaluation.linkage.disclosure import KEPT, largest_impostor_scores
 from evaluation.linkage.ranks import Ranks, rank_scores, rank_speakers, read_ranks
 from evaluation.metrics import reversal
@@ -27,7 +34,9 @@ from evaluation.trials import (
     doubt_speakers,
     find_speakers,
     join_scores,
+    side_of,
 )
+from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError, errors_of
 from spkbase.files import atomic_path
 from spkbase.plain_pickle import read_npz
@@ -62,10 +71,13 @@ class RankTables:
         By number of utterances; `ALL` for all of them.
     impostor_scores : dict of int to ndarray of float64 of shape (n, K)
         The largest impostor scores of each row, falling, for the numbers of utterances where they were kept.
+    matching : dict of int to Ranks
+        With side information the same rows, ranked among the enrolled speakers who match.
     """
 
     tables: dict[int, Ranks]
     impostor_scores: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+    matching: dict[int, Ranks] = field(default_factory=dict)
 
 
 def rank_embeddings(
@@ -76,6 +88,7 @@ def rank_embeddings(
     averaging: Averaging | None = None,
     not_enrolled: Literal["error", "drop"] = "error",
     keep_impostors: bool = False,
+    side: Mapping[str, str] | None = None,
     work: Work = ALL_CORES,
 ) -> RankTables:
     """Rank the target speakers of tested utterances among the enrolled speakers, by the cosine of embeddings.
@@ -92,6 +105,8 @@ def rank_embeddings(
         Treatment of tested speakers who are not enrolled.
     keep_impostors : bool
         Keep the largest impostor scores of each trial.
+    side : mapping of str to str, optional
+        What the attacker knows about each speaker, blank where nothing: rank among those who match too.
     work : Work
         Workers; the result does not depend on them.
 
@@ -107,6 +122,7 @@ def rank_embeddings(
         gallery = speaker_vectors(enrolled, averaging=averaging, keep_order=True)
     tables = {}
     impostor_scores = {}
+    matching = {}
     for number in numbers or [1]:
         n_averaged = None if number == ALL else number
         with errors_of(tested.source or None):
@@ -116,6 +132,8 @@ def rank_embeddings(
                 impostor_scores[number] = largest_impostor_scores(
                     gallery, trials, ranks, jobs=work.jobs
                 )
+            if side is not None:
+                matching[number] = _rank_matching(gallery, trials, side, work)
         notes = list(ranks.notes)
         if numbers is None and len(tested.ids) > len(trials.names):
             which = "the first" if averaging.choice == "first" else "one"
@@ -124,7 +142,7 @@ def rank_embeddings(
         if averaging.choice == "random":
             notes.append(f"utterances are drawn at random, seed {averaging.seed}")
         tables[number] = replace(ranks, notes=tuple(notes))
-    return RankTables(tables, impostor_scores)
+    return RankTables(tables, impostor_scores, matching)
 
 
 def rank_trial_scores(
@@ -137,6 +155,7 @@ def rank_trial_scores(
     bootstrap_by: Literal["speaker", "id"] = "speaker",
     missing: Missing = "error",
     keep_impostors: bool = False,
+    side: Mapping[str, str] | None = None,
 ) -> RankTables:
     """Rank the target speakers of trials among the models that they were scored against.
 
@@ -155,6 +174,9 @@ def rank_trial_scores(
         What to do with trials of the key that have no score.
     keep_impostors : bool
         Keep the largest impostor scores of each trial.
+    side : mapping of str to str, optional
+        What the attacker knows about each id or speaker, see `evaluation.trials.match_sides`: rank among those who
+        match too.
 
     Raises
     ------
@@ -190,7 +212,57 @@ def rank_trial_scores(
         tables[number] = replace(ranks, notes=(*ranks.notes, *notes), are_speakers=are_speakers)
         if kept is not None:
             impostor_scores[number] = kept
-    return RankTables(tables, impostor_scores)
+    matching = {}
+    if side is not None:
+        searched = rank_scores(scores, key, wanted, missing=missing, speakers=speakers, side=side)
+        for number, (ranks, _) in zip(numbers or [1], searched, strict=True):
+            matching[number] = replace(ranks, are_speakers=are_speakers)
+    return RankTables(tables, impostor_scores, matching)
+
+
+def first_rate(ranks: Ranks, resampling: Resampling | None = None) -> Interval:
+    """Return how often the target speaker ranks first in the whole gallery of each row, with its interval.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Galleries may differ in size.
+    resampling : Resampling, optional
+        Of the speakers; that of `Resampling` by default.
+
+    Examples
+    --------
+    >>> first_rate(Ranks([0, 1, 0, 2], 0, [3, 3, 2, 2]), Resampling(0)).value
+    0.5
+    """
+    _, codes, counts = np.unique(ranks.speakers, return_inverse=True, return_counts=True)
+    shares = np.bincount(codes, ranks.first()) / counts
+    return mean_interval(shares, resampling, counts=counts)
+
+
+def matching_report(ranks: Ranks, resampling: Resampling | None = None) -> dict[str, Any]:
+    """Return how often the target speaker ranks first among those who match, and how many match, for a report.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Ranks with side information; see `RankTables.matching`.
+    resampling : Resampling, optional
+        See `first_rate`.
+
+    Examples
+    --------
+    >>> report = matching_report(Ranks([0, 1], 0, [0, 3]), Resampling(0))
+    >>> report["rank1"]["value"], report["rank1"]["chance"], report["n_matching"], report["share_alone"]
+    (0.5, 0.625, 2.5, 0.5)
+    """
+    sizes = ranks.impostors + 1
+    first = first_rate(ranks, resampling)
+    return {
+        "rank1": {**first.numbers(), "chance": float(np.mean(1 / sizes))},
+        "n_matching": float(sizes.mean()),
+        "share_alone": float((sizes == 1).mean()),
+    }
 
 
 def read_rank_tables(
@@ -255,6 +327,34 @@ def utterances_name(number: int) -> str:
     if number == ALL:
         return "all"
     return str(number)
+
+
+def _rank_matching(
+    gallery: SpeakerVectors, trials: SpeakerVectors, side: Mapping[str, str], work: Work
+) -> Ranks:
+    """Rank the trials of enrolled speakers among those who match, sorted by speaker."""
+    enrolled = side_of(gallery.names, side)
+    kept = np.isin(trials.names.astype(str), gallery.names.astype(str))
+    names = trials.names[kept]
+    vectors = trials.vectors[kept]
+    norms = trials.norms[kept]
+    tested = side_of(names, side)
+    parts = []
+    for value in sorted(set(tested)):
+        own = tested == value
+        searched = np.full(len(enrolled), True)
+        if value:
+            searched = (enrolled == value) | (enrolled == "")
+        if searched.sum() == 1:
+            parts.append(Ranks(np.zeros(own.sum()), 0, 0, names[own]))
+            continue
+        some = SpeakerVectors(
+            gallery.names[searched], gallery.vectors[searched], gallery.norms[searched], ()
+        )
+        asked = SpeakerVectors(names[own], vectors[own], norms[own], ())
+        parts.append(rank_speakers(some, asked, work=work))
+    ranks = all_draws(parts)
+    return ranks.subset(np.argsort(ranks.speakers, kind="stable"))
 
 
 def _numbers(utterances: Sequence[Utterances] | None) -> list[int] | None:

@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,7 @@ from evaluation.trials import (
     find_rows,
     floats_of,
     join_scores,
+    match_sides,
 )
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
@@ -154,8 +155,8 @@ class Ranks(Tabular):
             name: getattr(self, name) for name in list(_DTYPES)[1:]
         }
 
-    def subset(self, rows: NDArray[np.bool_]) -> Ranks:
-        """Return some of the rows."""
+    def subset(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Ranks:
+        """Return some of the rows, by a mask or by row numbers."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _DTYPES})
 
     @property
@@ -190,6 +191,17 @@ class Ranks(Tabular):
         """
         low, high = self.span(ties)
         return 1 + (low + high) / 2
+
+    def first(self, ties: TieRule = "shared") -> NDArray[np.float64]:
+        """Return the probability that the target speaker of each row ranks first in the whole gallery.
+
+        Examples
+        --------
+        >>> Ranks([0, 0, 1], [0, 1, 0], 9).first()
+        array([1. , 0.5, 0. ])
+        """
+        low, high = self.span(ties)
+        return np.where(low == 0, 1 / (high - low + 1), 0.0)
 
 
 def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
@@ -438,6 +450,7 @@ def rank_scores(
     largest: int = 0,
     missing: Missing = "error",
     speakers: TrialSpeakers | None = None,
+    side: Mapping[str, str] | None = None,
 ) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
     """Return ranks for several numbers of utterances, and on request each row's largest impostor scores.
 
@@ -452,12 +465,71 @@ def rank_scores(
     speakers : TrialSpeakers, optional
         The speakers of each trial, in the order of the key: the gallery then holds speakers, not models, and one with
         several models has the highest of their scores. By default each model is a speaker.
+    side : mapping of str to str, optional
+        What the attacker knows about each id or speaker, see `evaluation.trials.match_sides`: the gallery of a row then
+        holds those who match, who may be nobody else.
 
     Returns
     -------
     list of (Ranks, ndarray of float64 of shape (n, largest), or None)
         For each number; scores in descending order, None if a row has fewer or infinite scores.
     """
+    gallery = gallery_trials(scores, key, missing=missing, speakers=speakers, side=side)
+    trials = gallery.rows, gallery.models, gallery.values, gallery.is_target
+    may_be_alone = side is not None
+    ranked = []
+    for number in numbers:
+        if number is None:
+            titles = [f"segment {segment!r}" for segment in gallery.segments]
+            ranked.append(
+                _count(trials, gallery.owners, titles, gallery.notes, largest, may_be_alone)
+            )
+            continue
+        means, owners, short = _by_speaker(trials, gallery.owners, number)
+        notes = gallery.notes
+        if short and number != "all":
+            text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
+            logger.warning("%s; all of theirs are used", text)
+            notes = (*notes, f"{text}; all of theirs are used")
+        ranked.append(_count(means, owners, owners, notes, largest, may_be_alone))
+    return ranked
+
+
+class GalleryTrials(NamedTuple):
+    """Trials of the tested segments that have a target trial, each row of which is one search of a gallery.
+
+    Attributes
+    ----------
+    rows, models : ndarray of int64 of shape (n,)
+        The segment, from 0, and the model of each trial.
+    values : ndarray of float64 of shape (n,)
+        Scores.
+    is_target : ndarray of bool of shape (n,)
+        Whether each is a target trial, one for each row.
+    owners, segments : list of str
+        The target speaker and the id of each row, sorted.
+    notes : tuple of str
+        Which trials were left out or joined.
+    """
+
+    rows: NDArray[np.int64]
+    models: NDArray[np.int64]
+    values: NDArray[np.float64]
+    is_target: NDArray[np.bool_]
+    owners: list[str]
+    segments: list[str]
+    notes: tuple[str, ...]
+
+
+def gallery_trials(
+    scores: Scores,
+    key: Key,
+    *,
+    missing: Missing = "error",
+    speakers: TrialSpeakers | None = None,
+    side: Mapping[str, str] | None = None,
+) -> GalleryTrials:
+    """Return the trials of a key as searches of a gallery; parameters and errors as for `rank_scores`."""
     asked = key
     notes = list[str]()
     values, key = join_scores(scores, asked, missing=missing)
@@ -465,6 +537,12 @@ def rank_scores(
         notes.append(f"dropped: {len(asked) - len(key)} of {len(asked)} trials without a score")
         if speakers is not None:
             speakers = speakers.subset(find_rows(asked, scores) >= 0)
+    if side is not None:
+        matching = match_sides(key, side, speakers=speakers)
+        key = key.subset(matching)
+        values = values[matching]
+        if speakers is not None:
+            speakers = speakers.subset(matching)
     if speakers is None:
         doubt = doubt_speakers(key)
         if doubt is not None and doubt.side == "model":
@@ -483,22 +561,15 @@ def rank_scores(
             f"{n_without} segments without a target trial left out: their speakers are not enrolled"
         )
     kept = rows >= 0
-    trials = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
-    owner_of = [owner for owner, _ in names]
-    ranked = []
-    for number in numbers:
-        if number is None:
-            titles = [f"segment {segment!r}" for _, segment in names]
-            ranked.append(_count(trials, owner_of, titles, tuple(notes), largest))
-            continue
-        means, owners, short = _by_speaker(trials, owner_of, number)
-        more = notes
-        if short and number != "all":
-            text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
-            logger.warning("%s; all of theirs are used", text)
-            more = [*notes, f"{text}; all of theirs are used"]
-        ranked.append(_count(means, owners, owners, tuple(more), largest))
-    return ranked
+    return GalleryTrials(
+        rows[kept],
+        key.models[kept].astype(np.int64),
+        values[kept],
+        key.is_target[kept],
+        [owner for owner, _ in names],
+        [segment for _, segment in names],
+        tuple(notes),
+    )
 
 
 def _rows_of_segments(key: Key) -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
@@ -581,6 +652,7 @@ def _count(
     names: Sequence[str],
     notes: tuple[str, ...],
     largest: int,
+    may_be_alone: bool = False,
 ) -> tuple[Ranks, NDArray[np.float64] | None]:
     """Count the impostors of each row with scores above or equal to the target speaker's; also the largest."""
     rows, _, values, is_target = trials
@@ -593,7 +665,7 @@ def _count(
     beaters = np.bincount(rows[higher], minlength=len(owners))
     ties = np.bincount(rows[same], minlength=len(owners))
     impostors = np.bincount(rows, minlength=len(owners))
-    if not impostors.all():
+    if not (impostors.all() or may_be_alone):
         alone = [name for name, count in zip(names, impostors.tolist(), strict=True) if not count]
         raise DataError(
             f"{len(alone)} without any impostor trial: {few(alone)}",

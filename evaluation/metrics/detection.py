@@ -635,6 +635,83 @@ def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float
 
 
 @dataclass(frozen=True)
+class Epsilon:
+    """An empirical lower bound of the epsilon of differential privacy, at one threshold.
+
+    Parameters
+    ----------
+    value : float
+        max(0, log((TPR - delta) / FPR)), in natural units; infinite without a false accept.
+    low : float
+        The same of the lower bound of TPR and the upper bound of FPR: epsilon is at least this, if trials are
+        independent, with the asked confidence.
+    accepted : TrueAccept
+        The rates and the threshold.
+    """
+
+    value: float
+    low: float
+    accepted: TrueAccept
+
+
+def empirical_epsilon(
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    *,
+    fpr: float,
+    delta: float = 0.0,
+    level: float = 0.95,
+) -> Epsilon:
+    """Return how large epsilon of differential privacy is at least, by one threshold: log((TPR - delta) / FPR).
+
+    If what an attacker sees were (epsilon, delta)-differentially private in the speaker, TPR <= exp(epsilon) FPR +
+    delta would hold at every threshold.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
+        Scores.
+    fpr : float
+        Bound on the false-accept rate, which chooses the threshold; see `tpr_at_fpr`.
+    delta : float
+        Of differential privacy, from 0 to below 1.
+    level : float
+        Confidence of `low`; either rate has half of what is missing to 1 (Clopper and Pearson).
+
+    Raises
+    ------
+    DataError
+        As `tpr_at_fpr`, or if `delta` or `level` is out of range.
+
+    References
+    ----------
+    .. [1] "VoxGuard", arXiv 2509.18413, 2025.
+
+    Examples
+    --------
+    >>> found = empirical_epsilon([1.0] * 90 + [0.0] * 10, [1.0] * 10 + [0.0] * 990, fpr=0.01)
+    >>> round(found.value, 3), round(found.low, 3)
+    (4.5, 3.806)
+    """
+    if not (0 <= delta < 1 and 0 < level < 1):
+        raise DataError(f"expected delta from 0 and a level below 1, got {delta} and {level}")
+    scores = sort_scores(target, nontarget)
+    accepted = tpr_at_fpr(scores, fpr=fpr)
+    n_accepted = accepted.value * scores.n_target
+    n_false = accepted.false_accept_rate * scores.n_nontarget
+    least = clopper_pearson(n_accepted, scores.n_target - n_accepted, level=level)[0]
+    most = clopper_pearson(n_false, scores.n_nontarget - n_false, level=level)[1]
+    true_rates = np.array([accepted.value, float(least)]) - delta
+    false_rates = np.array([accepted.false_accept_rate, float(most)])
+    ends = np.zeros(2)
+    more = true_rates > false_rates
+    with np.errstate(divide="ignore"):
+        ends[more] = np.log(true_rates[more] / false_rates[more])
+    value, low = ends.tolist()
+    return Epsilon(value, low, accepted)
+
+
+@dataclass(frozen=True)
 class RateAt:
     """An error rate at a threshold that was chosen elsewhere.
 

@@ -168,20 +168,9 @@ def figure_for(
     unknown = set(canvas) - set(Canvas.__annotations__)
     if unknown:
         raise TypeError(f"unexpected keyword arguments of a plot: {', '.join(sorted(unknown))}")
-    path = canvas.get("path")
+    paths = _checked_paths(canvas.get("path"), forms)
     ax = canvas.get("ax")
     asked = canvas.get("width")
-    if isinstance(path, (str, Path)):
-        path = [path]
-    paths = list(map(Path, path or ()))
-    for file in paths:
-        if file.suffix.lower() not in forms:
-            remedy = f"use one of {', '.join(forms)}"
-            raise DataError(
-                f"no format of plots is known for the extension {file.suffix!r}",
-                file=file,
-                remedy=remedy,
-            )
     corner = canvas.get("legend") or ""
     if corner not in ("", *CORNERS):
         raise DataError(
@@ -189,47 +178,63 @@ def figure_for(
         )
     import matplotlib
 
-    with (
-        house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False})
-    ):
+    settings: Any = matplotlib.rc_context({"text.parse_math": False})
+    if paths and ax is None:
+        settings = house_style()
+    with settings:
         figure: Any
-        if ax is None:
-            figure = _picture()(figsize=(width, height), layout="constrained")
-        else:
+        if ax is not None:
             figure = ax.get_figure()
-        if ax is None and asked:
-            scale = asked / width
-            width = asked
-            height = scale * height
-            figure.set_size_inches(width, height)
-            figure.fonts = min(max(scale, _SMALLEST), 1.0)
-            figure.letters = round(_LEGEND_WIDTH * scale / figure.fonts)
-            for name in (
-                "font.size",
-                "axes.labelsize",
-                "axes.titlesize",
-                "legend.fontsize",
-                "legend.title_fontsize",
-            ):
-                size = matplotlib.rcParams[name]
-                if isinstance(
-                    size, float
-                ):  # otherwise a word such as "small", relative to font.size
-                    matplotlib.rcParams[name] = figure.fonts * size
-        figure = figure.figure  # a subfigure: take the whole figure
+        else:
+            figure = _picture()(figsize=(width, height), layout="constrained")
+            if asked:
+                _scale_fonts(figure, asked / width)
+                height = asked / width * height
+                width = asked
+                figure.set_size_inches(width, height)
+        figure = figure.figure  # of a part of a figure, the whole
         yield figure
         for file in paths:
             form = file.suffix.lower()
             if form == ".tex":
-                write_text(
-                    file, to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, ""))
-                )
+                text = to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, ""))
+                write_text(file, text)
                 continue
             options: dict[str, Any] = {"dpi": 150, "metadata": _NO_DATE[form]}
             if not asked:  # otherwise the margins would add to the width
                 options |= {"bbox_inches": "tight", "pad_inches": 0.1}
             with atomic_path(file) as temporary:
                 figure.savefig(temporary, format=form[1:], **options)
+
+
+def _checked_paths(path: Any, forms: Sequence[str]) -> list[Path]:
+    """Return the files of a plot; a DataError if it cannot be written in a format."""
+    if isinstance(path, (str, Path)):
+        path = [path]
+    paths = list(map(Path, path or ()))
+    for file in paths:
+        if file.suffix.lower() not in forms:
+            text = f"no format of plots is known for the extension {file.suffix!r}"
+            raise DataError(text, file=file, remedy=f"use one of {', '.join(forms)}")
+    return paths
+
+
+def _scale_fonts(figure: Any, scale: float) -> None:
+    """Scale the fonts of a figure that is narrower or wider than usual, within limits."""
+    import matplotlib
+
+    figure.fonts = min(max(scale, _SMALLEST), 1.0)
+    figure.letters = round(_LEGEND_WIDTH * scale / figure.fonts)
+    for name in (
+        "font.size",
+        "axes.labelsize",
+        "axes.titlesize",
+        "legend.fontsize",
+        "legend.title_fontsize",
+    ):
+        size = matplotlib.rcParams[name]
+        if isinstance(size, float):  # else a word, which follows font.size
+            matplotlib.rcParams[name] = figure.fonts * size
 
 
 @contextmanager
@@ -322,8 +327,11 @@ def legend_below(
     title = ""
     if canvas.get("notes", True):
         title = _wrapped(notes, widest)
-    handles = [Line2D([], [], **style) for style, _ in entries]
-    labels = [_wrapped(label, letters) for _, label in entries]
+    handles = []
+    labels = []
+    for style, label in entries:
+        handles.append(Line2D([], [], **style))
+        labels.append(_wrapped(label, letters))
     where.legend(
         handles,
         labels,

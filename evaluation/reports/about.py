@@ -92,6 +92,8 @@ class ChosenBackend(KnownRow):
         Why it was chosen.
     chains : tuple of TriedChain, optional
         All chains with their errors.
+    network : str, optional
+        Folder of the network that was trained for its vectors, see `TrainedNetwork`.
     """
 
     attacker: str = ""
@@ -101,12 +103,53 @@ class ChosenBackend(KnownRow):
     chosen: str = ""
     why: str = ""
     chains: tuple[TriedChain, ...] | None = None
+    network: str | None = None
 
     @property
     def mean_eer(self) -> float:
         """Mean equal error rate of the chosen chain over the folds."""
         rates = [tried.mean_eer for tried in self.chains or () if tried.chain == self.chosen]
         return rates[0] if rates else math.nan
+
+
+@dataclass(frozen=True)
+class TrainedNetwork(KnownRow):
+    """A network that was trained on a training set, as far as its trainer describes it.
+
+    Attributes
+    ----------
+    folder : str
+        Where it is, relative to the results.
+    training : str
+        Name of the training set.
+    attackers : tuple of str
+        The attackers that compare its vectors.
+    seed : int, optional
+        Seed of the training.
+    steps : int, optional
+        Steps after which the network is used, which the held-out speakers decide; 0: training did not help.
+    eer_before, eer_after : float
+        Equal error rates of cosines of the held-out speakers, by the network that training began with, and by the one
+        that is used.
+    speakers, versions : int, optional
+        Numbers of speakers that it was trained on, and of versions of each recording.
+    torch : str, optional
+        Version of PyTorch.
+    details : mapping
+        What else the trainer says, such as all error rates of the held-out speakers.
+    """
+
+    folder: str = ""
+    training: str = ""
+    attackers: tuple[str, ...] = ()
+    seed: int | None = None
+    steps: int | None = None
+    eer_before: float = math.nan
+    eer_after: float = math.nan
+    speakers: int | None = None
+    versions: int | None = None
+    torch: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict, metadata=FLAT)
 
 
 @dataclass(frozen=True)

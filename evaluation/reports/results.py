@@ -31,6 +31,7 @@ from evaluation.reports.about import (
     Protocol,
     RunSettings,
     Seeds,
+    TrainedNetwork,
     UtilityFigure,
     Voices,
     utility_from,
@@ -118,6 +119,8 @@ class Results(Row, Tabular):
         The anonymiser with its settings, and how many versions of each set it made.
     choices : tuple of ChosenBackend
         How attackers that compare vectors chose their backends.
+    trained_networks : tuple of TrainedNetwork
+        Networks that were trained for attackers.
     undoing : tuple of Estimation
         How well the anonymiser's parameter is estimated, which lets attackers invert it.
     verdict : str
@@ -178,6 +181,7 @@ class Results(Row, Tabular):
     simulated: bool = False
     anonymiser: Anonymiser | None = None
     choices: tuple[ChosenBackend, ...] = ()
+    trained_networks: tuple[TrainedNetwork, ...] = ()
     undoing: tuple[Estimation, ...] = ()
     verdict: str = ""
     caveats: tuple[str, ...] = ()

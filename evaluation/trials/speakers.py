@@ -39,7 +39,7 @@ import numpy as np
 from evaluation.trials.ids import recode
 from evaluation.trials.lists import Key
 from evaluation.trials.spellings import folded
-from evaluation.trials.tables import read_columns
+from evaluation.trials.tables import read_columns, read_header
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import read_id_list
 
@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 Speakers: TypeAlias = Mapping[str, str] | Callable[[str], str] | str
 """The speaker of each id: a map, a function of the id, or the sign, as ``"/"``, that ends the speaker in each id."""
 
+_BLANK = -2  # code of a side whose group is not known
 _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
 
 
@@ -371,9 +372,133 @@ def group_trials(
     DataError
         If the metadata know some ids of a side but not all, or no side is known.
     """
+    names, known_sides = _groups_of_sides(key, metadata, speakers)
+    first = known_sides[0]
+    last = known_sides[-1]
+    group = first.copy()
+    group[first != last] = -1
+    group[np.minimum(first, last) == _BLANK] = _BLANK
+    used = np.unique(group[group >= 0])
+    rank = np.full(len(names), -1, np.int32)
+    rank[used] = np.arange(len(used))
+    return np.where(group >= 0, rank[group], group).astype(np.int32), [
+        names[row] for row in used.tolist()
+    ]
+
+
+def match_sides(
+    key: Key, side: Mapping[str, str], *, speakers: TrialSpeakers | None = None
+) -> np.ndarray:
+    """Return which trials an attacker with side information cannot rule out.
+
+    Parameters
+    ----------
+    key : Key
+        Trials.
+    side : mapping of str to str
+        What is known about each id of a model and a segment, or else about its speaker, such as ``"f"``; blank where
+        nothing is known.
+    speakers : TrialSpeakers, optional
+        In the order of the key; needed where the side information is about speakers.
+
+    Returns
+    -------
+    ndarray of bool of shape (N,)
+        Whether both sides have the same value, or one of them a blank.
+
+    Raises
+    ------
+    DataError
+        If the side information lacks an id, knows one side of the trials alone, or contradicts a target trial.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "b"], ["s", "s"], [True, False])
+    >>> match_sides(key, {"a": "f", "b": "m", "s": "f"})
+    array([ True, False])
+    """
+    _, known_sides = _groups_of_sides(key, side, speakers)
+    if len(known_sides) < 2:
+        raise DataError(
+            "expected side information on models and on segments, got that of one side alone",
+            remedy="give both, or the speakers of both, so that they can be compared",
+        )
+    models, segments = known_sides
+    matching: np.ndarray = (models == segments) | (models == _BLANK) | (segments == _BLANK)
+    wrong = np.flatnonzero(key.is_target & ~matching)
+    if len(wrong):
+        pair = key.model_ids[key.models[wrong[0]]], key.segment_ids[key.segments[wrong[0]]]
+        text = "expected both sides of a target trial to match, but {!r} and {!r} do not"
+        raise DataError(
+            f"{text.format(*pair)} ({len(wrong)} such trials)",
+            remedy="correct the table, or leave what is not certain blank",
+        )
+    return matching
+
+
+def side_of(names: Iterable[str], side: Mapping[str, str]) -> np.ndarray:
+    """Return what is known about each of some speakers.
+
+    Parameters
+    ----------
+    names : iterable of str of length P
+        Speakers.
+    side : mapping of str to str
+        See `match_sides`.
+
+    Returns
+    -------
+    ndarray of str of shape (P,), dtype object
+
+    Raises
+    ------
+    DataError
+        If the side information lacks a speaker.
+    """
+    listed = list(names)
+    absent = [name for name in listed if name not in side]
+    if absent:
+        text = f"{len(absent)} of {len(listed)} speakers are not in the side information: {few(absent, repr)}"
+        raise DataError(text, remedy="add them, with a blank where nothing is known")
+    return np.array([side[name] for name in listed], object)
+
+
+def read_side(path: str | Path) -> dict[str, str]:
+    """Read what an attacker knows about speakers: the columns of a table as one value.
+
+    Parameters
+    ----------
+    path : path
+        See `read_metadata`; the first column holds ids.
+
+    Returns
+    -------
+    dict of str to str
+        The cells of each id, joined by `` / ``; blank where one of them is.
+
+    Raises
+    ------
+    DataError
+        As `read_metadata`, or if there is no column beside the ids.
+    """
+    columns = read_header(path)[1:]
+    if not columns:
+        raise DataError("expected ids and at least one more column, got ids alone", file=path)
+    parts = [read_metadata(path, column) for column in columns]
+    side = {}
+    for name in parts[0]:
+        cells = [part[name] for part in parts]
+        side[name] = " / ".join(cells) if all(cells) else ""
+    return side
+
+
+def _groups_of_sides(
+    key: Key, metadata: Mapping[str, str], speakers: TrialSpeakers | None
+) -> tuple[list[str], list[np.ndarray]]:
+    """Return the names of all groups, and the group of each trial by each side that the metadata know."""
     names = sorted({value for value in metadata.values() if value})
     warn_of_alike(names, "groups", "a group")
-    places = {"": -2} | {name: row for row, name in enumerate(names)}
+    places = {"": _BLANK} | {name: row for row, name in enumerate(names)}
     known_sides = []
     for side in ("model", "segment"):
         codes = getattr(key, f"{side}s")
@@ -386,17 +511,7 @@ def group_trials(
     if not known_sides:
         remedy = "the first column of the table must hold ids of models, segments or speakers"
         raise DataError("no model or segment of the key is in the table", remedy=remedy)
-    first = known_sides[0]
-    last = known_sides[-1]
-    group = first.copy()
-    group[first != last] = -1
-    group[np.minimum(first, last) == -2] = -2
-    used = np.unique(group[group >= 0])
-    rank = np.full(len(names), -1, np.int32)
-    rank[used] = np.arange(len(used))
-    return np.where(group >= 0, rank[group], group).astype(np.int32), [
-        names[row] for row in used.tolist()
-    ]
+    return names, known_sides
 
 
 def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: str) -> np.ndarray:
@@ -465,7 +580,7 @@ def _look_up(
     if absent:
         text = f"{len(absent)} of {len(used)} {noun}s are not in the table: {few(absent, repr)}"
         raise DataError(text, remedy="add them, with a blank value where it is not known")
-    table = np.full(len(ids), -2, np.int32)
+    table = np.full(len(ids), _BLANK, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     groups: np.ndarray = table[codes]
     return groups

@@ -33,14 +33,7 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     DataError
         With file and line: a missing column, rows of different length, an empty file, not UTF-8.
     """
-    raw = read_text_bytes(path)
-    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
-    if delimiter == "\t":
-        raw = raw.replace(b'"', b"")
-    lines = cut_lines(path, raw, delimiter)
-    if not lines:
-        raise DataError("expected a header with names of columns, got an empty file", file=path)
-    (_, header), *rows = lines
+    (_, header), *rows = _lines(path)
     _check_names(columns, header, path)
     places = [0 if name is None else header.index(name) for name in columns]
     problems = Problems(path)
@@ -54,6 +47,23 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
             )
     problems.raise_if_any()
     return cells
+
+
+def read_header(path: str | Path) -> list[str]:
+    """Return the names of the columns of a table with a header; see `read_columns`."""
+    return _lines(path)[0][1]
+
+
+def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
+    """Return the lines of a table, the first of which is its header."""
+    raw = read_text_bytes(path)
+    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
+    if delimiter == "\t":
+        raw = raw.replace(b'"', b"")
+    lines = cut_lines(path, raw, delimiter)
+    if not lines:
+        raise DataError("expected a header with names of columns, got an empty file", file=path)
+    return lines
 
 
 def _check_names(columns: Sequence[str | None], header: Sequence[str], path: str | Path) -> None:

@@ -77,8 +77,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -347,6 +347,28 @@ class Interval(Tabular):
         return fields
 
 
+def to_report(record: Any) -> dict[str, Any]:
+    """Return a record as dictionaries for a report, an interval as its numbers; fields that are None are left out.
+
+    Examples
+    --------
+    >>> to_report({"eer": Interval(0.1, 0.05, 0.2), "side": None})
+    {'eer': {'value': 0.1, 'low': 0.05, 'high': 0.2}}
+    """
+    report = {}
+    fields = record if isinstance(record, Mapping) else vars(record)
+    for name, part in fields.items():
+        if isinstance(part, Interval):
+            part = part.numbers()
+        elif hasattr(part, "to_dict"):
+            part = part.to_dict()
+        elif isinstance(part, Mapping) or is_dataclass(part):
+            part = to_report(part)
+        if part is not None:
+            report[str(name)] = part
+    return report
+
+
 def interval(
     value: float,
     resampled: np.ndarray,
@@ -457,6 +479,54 @@ def simultaneous(
     low = np.minimum(low, values)
     high = np.maximum(high, values)
     return np.maximum(low, method.lower), np.minimum(high, method.upper)
+
+
+def jackknife_interval(
+    value: float, replicates: ArrayLike, *, method: Method, level: float = 0.95
+) -> Interval:
+    """Return the interval of a number from its values without each of G groups of units.
+
+    Parameters
+    ----------
+    value : float
+        Of all units.
+    replicates : array_like of float of shape (G,)
+        Without each group.
+    method : Method
+        Its scale, not that of percentiles, and its range; nothing is subtracted as bias.
+    level : float
+        Share of true values that such intervals should cover.
+
+    Returns
+    -------
+    Interval
+        Student's t with G - 1 degrees of freedom and the variance (G - 1) / G times the sum of squares about the mean,
+        on the scale; the ends are NaN with fewer than two groups, where numbers are not known, or do not differ.
+
+    References
+    ----------
+    .. [1] P. Kott, "Delete-a-group jackknife", Journal of Official Statistics 17, 2001.
+
+    Examples
+    --------
+    Of a mean, without each number in turn, it is the interval of the t-test:
+
+    >>> found = jackknife_interval(2.0, [2.5, 2.0, 1.5], method=Method("identity"))
+    >>> round(found.low, 3), round(found.high, 3)
+    (-0.484, 4.484)
+    """
+    from scipy.special import stdtrit
+
+    others = np.asarray(replicates, np.float64)
+    count = len(others)
+    if count < 2 or not np.isfinite(np.append(others, value)).all() or is_constant(others):
+        return Interval(value)
+    scaled = to_scale(np.append(others, value), method)
+    deviation = np.sqrt((count - 1) ** 2 / count * scaled[:-1].var(ddof=1))
+    reach = stdtrit(count - 1, (1 + level) / 2) * deviation
+    low, high = from_scale(np.array([scaled[-1] - reach, scaled[-1] + reach]), method).tolist()
+    name = f"{method.name}, jackknife of {count} groups of speakers"
+    return Interval(value, max(low, method.lower), min(high, method.upper), name)
 
 
 def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation import metrics as measures
 from evaluation.uncertainty.intervals import (
@@ -169,6 +169,59 @@ def maximum_of(intervals: Iterable[Interval]) -> Interval:
     return replace(least, value=-least.value, low=-least.high, high=-least.low, method=LARGEST)
 
 
+def largest_rate(
+    successes: ArrayLike, totals: ArrayLike, *, beyond: ArrayLike = 0.0, level: float = 0.95
+) -> tuple[int, Interval]:
+    """Return which of several rates is the largest, with the interval of the largest of their true values.
+
+    The highest of many observed rates is partly luck. With [L_s, U_s] of Clopper and Pearson for the rate of
+    speaker s, its ends are the largest L_s, at a level at which all S hold at once (Bonferroni), and the largest
+    U_s, at the usual level: the true maximum lies above it only if the U_s of the speaker who has it fails.
+
+    Parameters
+    ----------
+    successes, totals : array_like of float of shape (S,)
+        How often it happened to each speaker, and in how many recordings, which are independent given the speaker.
+    beyond : float, or array_like of float of shape (S,)
+        What is subtracted from each rate, and taken as known: what the speaker's model gets from everybody.
+    level : float
+        Share of true values that the interval should cover.
+
+    Returns
+    -------
+    index : int
+        Of the speaker.
+    largest : Interval
+
+    Raises
+    ------
+    DataError
+        If there is no speaker, or counts are out of range.
+
+    Examples
+    --------
+    >>> index, largest = largest_rate([9, 2, 0], [10, 10, 10])
+    >>> index, round(largest.low, 3), largest.value, round(largest.high, 3)
+    (0, 0.485, 0.9, 0.997)
+    """
+    seen = np.asarray(successes, np.float64)
+    counts = np.asarray(totals, np.float64)
+    if not seen.size or seen.shape != counts.shape:
+        raise DataError(f"expected counts of speakers, got shapes {seen.shape} and {counts.shape}")
+    if not ((seen >= 0) & (seen <= counts) & (counts > 0)).all():
+        raise DataError("expected at least one recording of each speaker, and counts within them")
+    subtracted = np.asarray(beyond, np.float64)
+    rates = seen / counts - subtracted
+    at_once = 1 - (1 - level) / len(seen)
+    low = measures.clopper_pearson(seen, counts - seen, level=at_once)[0] - subtracted
+    high = measures.clopper_pearson(seen, counts - seen, level=level)[1] - subtracted
+    index = int(rates.argmax())
+    method = (
+        f"largest ends over {len(seen)} speakers, the lower ones corrected for as many (Bonferroni)"
+    )
+    return index, Interval(float(rates[index]), float(low.max()), float(high.max()), method)
+
+
 def over_lists(
     interval: Interval,
     n_lists: int,
@@ -222,7 +275,10 @@ def over_lists(
         quantiles = [stdtrit(n_units - 1, (1 + each) / 2) for each in levels]
         reach = logit(interval.high) - logit(max(interval.value, interval.high / 20))
         further = (quantiles[1] / quantiles[0] - 1) * reach
-    return replace(interval, high=float(expit(logit(interval.high) + max(further, 0.0))))
+    high = float(expit(logit(interval.high) + max(further, 0.0)))
+    if interval.high <= 0.5:  # as is every rate on the convex hull
+        high = min(high, 0.5)
+    return replace(interval, high=high)
 
 
 def minima_over_attackers(

@@ -5,14 +5,16 @@ A trainer is a module with a function ``train``, and ``load`` unless its network
 """
 
 from spkver.training import tuning
-from spkver.training.process import check_trainer, train_network
+from spkver.training.process import RECORD, check_trainer, read_record, train_network
 from spkver.training.speech import HeldOut, TrainingSpeech, Utterance
 
 __all__ = [
+    "RECORD",
     "HeldOut",
     "TrainingSpeech",
     "Utterance",
     "check_trainer",
+    "read_record",
     "train_network",
     "tuning",
 ]

@@ -21,6 +21,10 @@ progress  function of two numbers, done and total, and of a text for the log
 returned  None, or an extractor as `spkver embed` takes it, with a file in the folder, such as ``onnx:network.onnx``;
           without one, `load` gives the function that computes vectors, see `spkver.extractors`
 ========  ======================================================================================================
+
+What it says of its network in ``training.json``, an object in its folder, stands in the results; all keys are optional:
+``held_out_eer``, error rates by the number of steps; ``steps``, one of these numbers, after which the network is used;
+``speakers`` and ``versions``, numbers of what it was trained on; ``torch``; and others.
 """
 
 from __future__ import annotations
@@ -40,11 +44,14 @@ from pathlib import Path
 from typing import Any
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import write_text
+from spkbase.files import load_json, write_text
 from spkbase.plugins import TimeLimitError, end_process, load_plugin, start_process
 from spkver.training.speech import TrainingSpeech
 
 logger = logging.getLogger(__name__)
+
+RECORD = "training.json"
+"""What a trainer says of its network, in its folder."""
 
 LOG = "train.log"
 """The file with a trainer's output, in its folder."""
@@ -121,7 +128,8 @@ def train_network(
     Raises
     ------
     DataError
-        If the trainer raises an error or its process ends, or after the time limit (`TimeLimitError`).
+        If the trainer raises an error, its process ends, or the time limit passes (`TimeLimitError`); or as
+        `read_record`.
     """
     request = {
         "module": module,
@@ -153,7 +161,41 @@ def train_network(
         raise DataError(f"its process ended with status {process.returncode}. {last}".strip())
     if "error" in answer:
         raise DataError(answer["error"])
+    read_record(folder)
     return str(answer["network"])
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return what a trainer says of its network, see the module; empty if it says nothing.
+
+    Returns
+    -------
+    dict
+        With ``eer_before``, the rate after the fewest steps, and ``eer_after``, the rate of the network that is used.
+
+    Raises
+    ------
+    DataError
+        If it has another form.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return {}
+    record = load_json(path)
+    try:
+        rates = {int(step): float(rate) for step, rate in record.get("held_out_eer", {}).items()}
+        counts = [record.get(key, 0) for key in ("steps", "speakers", "versions")]
+        if not all(isinstance(count, int) for count in counts):
+            raise TypeError("steps, speakers and versions are whole numbers")
+        if rates:
+            record["eer_before"] = rates[min(rates)]
+            record["eer_after"] = rates[record["steps"]]
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        text = (
+            f"expected an object with held_out_eer and steps, see docs/own_extractors.md: {error!r}"
+        )
+        raise DataError(text, file=path) from error
+    return dict(record)
 
 
 def serve() -> None:

@@ -20,6 +20,7 @@ from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.datadir import DataDir
 
 _KEY = 16  # digits
+_FURTHER = 1000  # added to the seed of the run: its own draws have the next seeds
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,25 @@ class TrainingSpeech:
             source, target, self.anonymizer, seed=seed, side="training", jobs=jobs
         )
         return dict(made.recordings)
+
+    def further_versions(self, most: int, *, seed: int, jobs: int = 1) -> dict[str, list[Path]]:
+        """Return the versions of each utterance; where the anonymiser is known, further ones are made.
+
+        Parameters
+        ----------
+        most : int
+            Number of versions of an utterance; those that it has are kept if they are more.
+        seed : int
+            Seed of the run, see `anonymise`.
+        jobs : int
+            Worker processes.
+        """
+        versions = {utterance.id: list(utterance.versions) for utterance in self.utterances}
+        if self.anonymizer is not None:
+            for number in range(max(map(len, versions.values())), most):
+                for name, path in self.anonymise(seed + _FURTHER + number, jobs=jobs).items():
+                    versions[name].append(path)
+        return versions
 
     def to_json(self) -> str:
         """Return a text that `from_json` reads."""

@@ -4,9 +4,9 @@ The network learns to tell the training speakers apart in crops of two seconds, 
 classifier starts with the vectors of the speakers' original recordings. Speakers that are held out decide how many
 steps are used, and whether the tuned network is used at all.
 
-    FOLDER/tuned.pt      its tensors, for the extractor campplus:tuned.pt
-    FOLDER/tuning.json   equal error rates of the held-out speakers
-    FOLDER/unfinished.pt the state from which a killed training continues
+    FOLDER/tuned.pt        its tensors, for the extractor campplus:tuned.pt
+    FOLDER/training.json   equal error rates of the held-out speakers
+    FOLDER/unfinished.pt   the state from which a killed training continues
 
 References
 ----------
@@ -32,15 +32,14 @@ from spkbase.seeding import stream
 from spkbase.version import library_version
 from spkver.extractors import SOURCES, find_weights, read_weights
 from spkver.training.campplus import campplus_vectors
-from spkver.training.crops import middle_crop, random_crop
+from spkver.training.crops import middle_crop, random_batch
+from spkver.training.process import RECORD
 from spkver.training.speech import TrainingSpeech
 
 NETWORK = "tuned.pt"
-RECORD = "tuning.json"
 UNFINISHED = "unfinished.pt"
 
 _JUDGED_SECONDS = 4.0
-_FURTHER = 1000  # added to the seed of the run, whose own draws have the next seeds
 _CLASSIFIER = 10.0  # learning rate of the classifier, as a multiple of the network's
 _NEARLY_ONE = 1 - 1e-6
 
@@ -90,7 +89,11 @@ class TuningConfig:
         if self.seconds < 0.5:
             raise ConfigError(f"seconds is {self.seconds}: expected at least 0.5")
 
-    def rate_at(self, step: int) -> float:
+    def versions_for(self, recordings: int) -> int:
+        """Return how many versions each of some recordings has: no more than crops are taken of it."""
+        return min(self.draws, math.ceil(self.steps * self.batch / recordings))
+
+    def rate_at(self, step: float) -> float:
         """Return the learning rate of a step, from 1 to `steps`."""
         if step <= self.warmup:
             return self.rate * step / self.warmup
@@ -117,7 +120,8 @@ def train(
     torch = imported("torch", "torch", "tuning")
     torch.set_num_threads(threads)
     config = load_config(TuningConfig, defaults=settings)
-    versions = _versions(training, config, seed, threads)
+    most = config.versions_for(len(training.utterances))
+    versions = training.further_versions(most, seed=seed, jobs=threads)
     tuner = Tuner(config, device)
     unfinished = folder / UNFINISHED
 
@@ -137,7 +141,7 @@ def train(
         judge()
     while tuner.step < config.steps:
         draw = stream(seed, f"crops of step {tuner.step}")
-        tuner.learn(*_batch(training, versions, config, draw))
+        tuner.learn(*random_batch(training, versions, config.batch, config.seconds, draw))
         if tuner.step % config.judged == 0 or tuner.step == config.steps:
             judge()
     record = {
@@ -181,8 +185,7 @@ class Tuner:
         self.device = device
         self.step = 0
         self.judged: dict[int, float] = {}
-        # there is no public function
-        self.bfloat16 = device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        self.bfloat16 = has_bfloat16(device)
         weights, _ = read_weights(SOURCES["campplus"], find_weights("campplus", config.weights))
         self.tensors: dict[str, Tensor] = {}
         for name, value in weights.items():
@@ -214,7 +217,7 @@ class Tuner:
             Rows of the classifier.
         """
         import torch
-        from torch.nn.functional import cross_entropy, normalize, one_hot
+        from torch.nn.functional import normalize
 
         self.step += 1
         network, classifier = self.optimizer.param_groups
@@ -222,10 +225,7 @@ class Tuner:
         classifier["lr"] = _CLASSIFIER * network["lr"]
         targets = torch.from_numpy(speakers).to(self.device)
         cosines = normalize(self._vectors(frames)) @ normalize(self.classifier).T
-        angles = cosines.clamp(-_NEARLY_ONE, _NEARLY_ONE).acos()
-        is_target = one_hot(targets, len(self.classifier))
-        logits = self.config.scale * (angles + self.config.margin * is_target).cos()
-        loss = cross_entropy(logits, targets)
+        loss = angular_margin_loss(cosines, targets, self.config.margin, self.config.scale)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
@@ -285,35 +285,34 @@ class Tuner:
         return vectors.float()
 
 
-def _versions(
-    training: TrainingSpeech, config: TuningConfig, seed: int, jobs: int
-) -> dict[str, list[Path]]:
-    """Return the versions of each utterance; more are made where several crops are taken of each."""
-    versions = {utterance.id: list(utterance.versions) for utterance in training.utterances}
-    n_given = max(map(len, versions.values()))
-    most = min(config.draws, math.ceil(config.steps * config.batch / len(versions)))
-    if training.anonymizer is not None:
-        for number in range(n_given, most):
-            for name, path in training.anonymise(seed + _FURTHER + number, jobs=jobs).items():
-                versions[name].append(path)
-    return versions
+def angular_margin_loss(cosines: Tensor, targets: Tensor, margin: float, scale: float) -> Tensor:
+    """Return the cross-entropy of speakers, where the angle to the own speaker is larger by a margin.
+
+    Parameters
+    ----------
+    cosines : torch.Tensor of shape (B, speakers)
+        Of vectors with the rows of a classifier.
+    targets : torch.Tensor of int64 of shape (B,)
+        The own speakers.
+    margin : float [rad]
+    scale : float
+        Factor of the cosines.
+
+    References
+    ----------
+    J. Deng, J. Guo, N. Xue and S. Zafeiriou, "ArcFace: Additive angular margin loss for deep face recognition", CVPR
+    2019, eq. 3.
+    """
+    from torch.nn.functional import cross_entropy, one_hot
+
+    angles = cosines.clamp(-_NEARLY_ONE, _NEARLY_ONE).acos()
+    is_target = one_hot(targets, cosines.shape[1])
+    return cross_entropy(scale * (angles + margin * is_target).cos(), targets)
 
 
-def _batch(
-    training: TrainingSpeech,
-    versions: Mapping[str, list[Path]],
-    config: TuningConfig,
-    draw: np.random.Generator,
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return crops of utterances that are drawn, and the rows of their speakers."""
-    row_of = {speaker: row for row, speaker in enumerate(training.speakers)}
-    count = len(training.utterances)
-    chosen = draw.choice(count, config.batch, replace=count < config.batch)
-    crops = []
-    rows = []
-    for number in chosen:
-        utterance = training.utterances[number]
-        path = versions[utterance.id][draw.integers(len(versions[utterance.id]))]
-        crops.append(random_crop(path, config.seconds, draw))
-        rows.append(row_of[utterance.speaker])
-    return np.stack(crops), np.array(rows, np.int64)
+def has_bfloat16(device: str) -> bool:
+    """Return whether products of this type are fast: on graphics cards, and on processors with instructions for it."""
+    import torch
+
+    # there is no public function
+    return device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

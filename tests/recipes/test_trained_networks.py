@@ -65,7 +65,7 @@ def networks(output):
 def test_the_example_of_the_page_is_short_and_trained_once_for_each_training_set(
     layout, module, tmp_path
 ):
-    assert len(EXAMPLE.splitlines()) <= 45
+    assert len(re.findall(r"^.+$", EXAMPLE, re.M)) <= 45
     output = tmp_path / "out"
     entries = f"trained:{module}", f"trained-single-test:{module}"
     assert run(layout, output, *entries).status == 0
@@ -78,6 +78,39 @@ def test_the_example_of_the_page_is_short_and_trained_once_for_each_training_set
     assert results["attackers_run"]["networks"] == ["trained-mlp", "trained-single-test-mlp"]
     log = (output / "run.log").read_text()
     assert len(re.findall(r"trained-mlp: 3 of 3 rounds, held-out EER 0\.\d+", log)) == 2
+
+
+def test_results_say_how_networks_were_trained(layout, tmp_path):
+    file = tmp_path / "own.py"
+    record = {"held_out_eer": {"0": 0.4, "8": 0.1, "16": 0.2}, "steps": 8, "speakers": 3, "rate": 1}
+    written = f"(folder / 'training.json').write_text({json.dumps(record)!r})"
+    file.write_text(KILLED.replace("    calls =", f"    {written}\n    calls ="))
+    settings = {f"trained:{file}": {"settings": {"kill": False}}}
+    output = tmp_path / "out"
+    entries = f"trained:{file}", f"trained-single-test:{file}"
+    assert run(layout, output, *entries, settings=settings).status == 0
+    results = results_of(output)
+    folders = [str(folder.relative_to(output)) for folder in networks(output)]
+    stated = results["trained_networks"]
+    assert sorted(network["folder"] for network in stated) == folders
+    assert {choice["network"] for choice in results["choices"]} == set(folders)
+    for network in stated:
+        assert network["training"] in network["folder"].split("/")
+        assert network["attackers"] == ["trained-own", "trained-single-test-own"]
+        assert network.items() >= record.items()
+        assert (network["eer_before"], network["eer_after"], network["seed"]) == (0.4, 0.1, 0)
+
+
+def test_a_record_of_another_form_is_the_trainer_s_error(layout, tmp_path):
+    file = tmp_path / "own.py"
+    written = "(folder / 'training.json').write_text('[1]')"
+    file.write_text(KILLED.replace("    calls =", f"    {written}\n    calls ="))
+    settings = {f"trained:{file}": {"settings": {"kill": False}}}
+    outcome = run(layout, tmp_path / "out", f"trained:{file}", "gmm-ubm", settings=settings)
+    refused(
+        outcome,
+        r"training\.json: attacker .trained-own.: expected an object with held_out_eer and steps",
+    )
 
 
 def test_networks_are_reused_and_that_of_original_speech_serves_a_second_anonymiser(

@@ -563,3 +563,29 @@ def test_rank_trial_scores_refuses_misuse(options, message):
     scores = Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 0.0])
     with pytest.raises(DataError, match=message):
         ev.rank_trial_scores(scores, key, **options)
+
+
+def test_side_information_is_reported_beside_the_whole_gallery(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    names = [f"s{number}" for number in range(8)]
+    voices = rng.normal(size=(8, 6))
+    np.savez("enrol.npz", ids=[f"{name}-e" for name in names], vectors=voices, speakers=names)
+    takes = np.repeat(voices, 3, axis=0) + rng.normal(size=(24, 6))
+    ids = [f"{name}-{take}" for name in names for take in range(3)]
+    np.savez("test.npz", ids=ids, vectors=takes, speakers=np.repeat(names, 3))
+    rows = [f"{name},{'fm'[number % 2]},{'ab'[number // 4]}\n" for number, name in enumerate(names)]
+    (tmp_path / "side.csv").write_text("id,sex,region\n" + "".join(rows))
+    given = ["--enroll", "enrol.npz", "--test", "test.npz", "--side", "side.csv"]
+    shown = passes("linkability", *given)
+    assert "among the 2.0 enrolled who match on average" in shown.output
+    block = json.loads(passes("linkability", *given, "--json", "-").stdout)["utterances"]["1"]
+    assert block["side"]["rank1"]["chance"] == 0.5
+    assert block["side"]["rank1"]["value"] >= block["rank1"]
+    shown = passes("singling-out", *given)
+    assert "singling out with side information, L = 1" in shown.output
+    entry = json.loads(passes("singling-out", *given, "--json", "-").stdout)["singling_out"]["1"]
+    assert entry["side"]["chance"] == 0.5
+    (tmp_path / "earlier").mkdir()
+    message = refused("linkability", "--ranks", "earlier", "--side", "side.csv")
+    assert "--side needs embeddings or scores" in message

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evaluation.embeddings.sets import Averaging, Embeddings, row_norms, speaker_vectors
 from evaluation.linkage import ranks as module
 from evaluation.linkage.disclosure import largest_impostor_scores
+from evaluation.linkage.galleries import rank_embeddings
 from evaluation.linkage.ranks import (
     Ranks,
     count_beaters,
@@ -421,3 +422,33 @@ def test_models_that_may_not_be_speakers_are_noted(models, noted):
     )
     notes = ranks_from_scores(scores, key).notes
     assert ["counts as a speaker" in note for note in notes] == [True] * noted
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_side_information_ranks_embeddings_among_those_who_match(seed):
+    rng = np.random.default_rng(seed)
+    names = np.array([f"s{number}" for number in range(10)], object)
+    enrolled = Embeddings(names, names, rng.standard_normal((10, 4)))
+    order = rng.permutation(10)[:7]
+    ids = np.array([f"{name}-t" for name in names[order]], object)
+    tested = Embeddings(ids, names[order], rng.standard_normal((7, 4)))
+    side = dict(zip(names, rng.choice(["f", "m", "x", ""], 10), strict=True))
+    ranks = rank_embeddings(enrolled, tested, side=side).matching[1]
+    units = [
+        vectors.vectors / np.linalg.norm(vectors.vectors, axis=1)[:, None]
+        for vectors in (tested, enrolled)
+    ]
+    cosines = units[0] @ units[1].T
+    expected = {}
+    for row, owner in enumerate(order):
+        known = side[names[owner]]
+        matching = [
+            other
+            for other in range(10)
+            if other != owner and (not known or side[names[other]] in (known, ""))
+        ]
+        beaters = sum(cosines[row, other] > cosines[row, owner] for other in matching)
+        expected[names[owner]] = (beaters, len(matching))
+    assert ranks.speakers.tolist() == sorted(expected)
+    for row, name in enumerate(ranks.speakers.tolist()):
+        assert (ranks.beaters[row], ranks.impostors[row]) == expected[name]

@@ -123,3 +123,52 @@ def test_bad_numbers_are_refused(utterances, message):
         singling_out(sides[0], Embeddings(sides[1].ids, sides[1].speakers, vectors), utterances=2)
     with pytest.raises(DataError, match="expected as many dimensions on both sides, got 3 and 8"):
         singling_out(people(np.ones((2, 1, 3))), sides[1])
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_side_information_restricts_the_crowd_to_those_who_match(seed):
+    rng = np.random.default_rng(seed)
+    enrolled = people(rng.integers(-2, 3, (9, 1, 3)) + 0.5)
+    tested = people(rng.integers(-2, 3, (9, 3, 3)) + 0.5)
+    names = sorted(set(enrolled.speakers))
+    side = dict(zip(names, rng.choice(["f", "m", "x", ""], 9), strict=True))
+    result = singling_out(enrolled, tested, side=side, resampling=Resampling(0))
+    voices = enrolled.vectors / np.linalg.norm(enrolled.vectors, axis=1)[:, None]
+    spoken = (tested.vectors / np.linalg.norm(tested.vectors, axis=1)[:, None]).reshape(9, 3, 3)
+    shares = []
+    for name, voice in zip(names, voices, strict=True):
+        crowd = [
+            number
+            for number, other in enumerate(names)
+            if side[name] == side[other] or "" in (side[name], side[other])
+        ]
+        scores = spoken[crowd] @ voice
+        successes = 0
+        for fold in range(3):
+            ranked = np.sort(np.delete(scores, fold, axis=1).ravel())[::-1]
+            if len(crowd) == 1:
+                successes += 1
+                continue
+            threshold = (ranked[1] + ranked[2]) / 2
+            successes += (scores[:, fold] > threshold).sum() == 1
+        shares.append(successes / 3)
+    # products are summed in another order, so that ties at a threshold may fall otherwise
+    assert np.mean(np.abs(result.per_predicate - shares) > 1e-9) <= 0.12
+
+
+def test_who_alone_matches_is_singled_out_and_who_matches_nobody_is_not():
+    rng = np.random.default_rng(0)
+    enrolled = people(rng.standard_normal((6, 1, 4)))
+    tested = people(rng.standard_normal((6, 2, 4)))
+    names = sorted(set(enrolled.speakers))
+    alone = singling_out(enrolled, tested, side={name: name for name in names})
+    assert (alone.probability.value, alone.chance) == (1, 1)
+    pairs = {name: "ab"[number % 2] for number, name in enumerate(names)}
+    expected = (1 - 1 / 3) ** 2
+    assert singling_out(enrolled, tested, side=pairs).chance == pytest.approx(expected)
+    others = people(rng.standard_normal((6, 2, 4)), prefix="t")
+    side = dict.fromkeys(names, "f") | dict.fromkeys(set(others.speakers), "m")
+    nobody = singling_out(enrolled, others, side=side)
+    assert (nobody.probability.value, nobody.chance) == (0, 0)
+    with pytest.raises(DataError, match="not in the side information"):
+        singling_out(enrolled, tested, side={})

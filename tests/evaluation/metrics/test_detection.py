@@ -15,6 +15,7 @@ from evaluation.metrics.detection import (
     clopper_pearson,
     eer,
     effective_prior,
+    empirical_epsilon,
     equal_error,
     hull_min_dcf,
     min_dcf,
@@ -361,3 +362,33 @@ def test_auc_equals_scikit_learn(both):
     truth = [1] * len(target) + [0] * len(nontarget)
     expected = roc_auc_score(truth, np.concatenate([target, nontarget]))
     assert auc(target, nontarget) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_epsilon_equals_counts_at_the_threshold(seed):
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, 8, 40) + rng.integers(0, 4)
+    nontarget = rng.integers(0, 7, 120)
+    delta = rng.choice([0.0, 0.05])
+    found = empirical_epsilon(target, nontarget, fpr=0.2, delta=delta, level=0.9)
+    accepted = (target >= found.accepted.threshold).sum()
+    false = (nontarget >= found.accepted.threshold).sum()
+    assert false <= 0.2 * 120
+    least = stats.binomtest(accepted, 40).proportion_ci(0.9, method="exact").low
+    most = stats.binomtest(false, 120).proportion_ci(0.9, method="exact").high
+    rates = [(accepted / 40, false / 120), (least, most)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = [np.log(max(true - delta, rate) / rate) for true, rate in rates]
+    if accepted <= 40 * delta:
+        expected[0] = 0.0
+    assert (found.value, found.low) == pytest.approx(expected, abs=1e-9)
+
+
+def test_epsilon_without_a_false_accept_is_infinite_and_bounded_from_below():
+    found = empirical_epsilon(np.ones(50), np.zeros(1000), fpr=0.001)
+    assert found.value == np.inf
+    assert found.low == pytest.approx(np.log(0.025 ** (1 / 50) / (1 - 0.025 ** (1 / 1000))))
+    assert empirical_epsilon(np.zeros(50), np.ones(1000), fpr=0.001).low == 0
+    with pytest.raises(DataError, match="delta"):
+        empirical_epsilon([1.0], [0.0], fpr=0.1, delta=1.0)

@@ -225,7 +225,10 @@ def test_the_worst_protected_speakers_come_first(results: dict[str, Any]) -> Non
     text = read(render_page(results, folder=".")).text
     # on the first screen, and where the speakers are listed
     assert text.count("1 of 2 speakers is found") == 2
-    assert "(0.0 by chance), 1 of them almost always" in text
+    assert "(0.0 by chance), in most recordings (worst: 30.9–97.5 %)." in text
+    # all of 4 own recordings rank first: by Clopper and Pearson at 97.5 % at least 33 %, minus 2 % of other people's
+    assert "in 98 % more of the own recordings than of other people's" in text
+    assert "the largest true difference is 31 % to 98 %" in text
     exposed = text.index("exposed 0.95 1 100 % others 2 % 1.0 % 4 male")
     assert exposed < text.index("private 0.10 5.5 50 % others 50 % 50.0 % 4 female")
     assert text.index("private 0.10") < text.index("unknown n/a n/a n/a n/a")
@@ -843,6 +846,44 @@ def test_the_chosen_backends_show_their_error_rate_over_folds(results: dict[str,
     section = page[page.index('<section id="choices"') :]
     for text in ("&lt;b&gt;", "set", "[cosine]", "20.00\N{NO-BREAK SPACE}%"):
         assert text in section, text
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {},
+            "Network of tuned, tuned-plda, trained on set: 1,040 steps, 201 speakers, 4 versions of each recording;"
+            " equal error rate of speakers held out 31.2 % before, 6.4 % after; torch 2.13.0, seed 3.",
+        ),
+        (
+            {"steps": 0, "eer_after": 0.312, "versions": 1, "torch": None},
+            "Network of tuned, tuned-plda, trained on set: 0 steps, 201 speakers, 1 version of each recording; equal"
+            " error rate of speakers held out 31.2 % before, 31.2 % after (training did not help, so the network is"
+            " used as it was).",
+        ),
+    ],
+)
+def test_a_line_says_how_a_network_was_trained(
+    results: dict[str, Any], changes: dict[str, Any], expected: str
+) -> None:
+    network = {
+        "folder": "attackers/set/network-1",
+        "training": "set",
+        "attackers": ["tuned", "tuned-plda"],
+        "seed": 3,
+        "steps": 1040,
+        "eer_before": 0.312,
+        "eer_after": 0.064,
+        "speakers": 201,
+        "versions": 4,
+        "torch": "2.13.0",
+    }
+    contents = bare(results) | {"trained_networks": [network | changes]}
+    assert expected in read(render_page(contents, folder=".")).text
+    unknown = dict.fromkeys(network, None) | {"training": "set", "attackers": ["own"]}
+    contents = bare(results) | {"trained_networks": [unknown]}
+    assert "Network of own, trained on set." in read(render_page(contents, folder=".")).text
 
 
 def similarity(**changes: Any) -> dict[str, Any]:

@@ -227,6 +227,7 @@ def test_all_errors_of_conditions_are_named_together(results: dict[str, Any]) ->
                 "failures",
                 "sanity",
                 "choices",
+                "trained_networks",
                 "undoing",
             )
             for value in (5, ["x"], [5])

@@ -28,6 +28,18 @@ MORE: dict[str, Any] = {
             "why": "it is simple",
         }
     ],
+    "trained_networks": [
+        {
+            "folder": "attackers/set/network-1",
+            "training": "set",
+            "attackers": ["a"],
+            "seed": 0,
+            "steps": 40,
+            "eer_before": 0.3,
+            "eer_after": 0.1,
+            "held_out_eer": {"0": 0.3, "40": 0.1},
+        }
+    ],
     "undoing": [
         {
             "background": "set",
@@ -124,6 +136,7 @@ def test_written_results_are_read_back_equal(contents: dict[str, Any]) -> None:
     assert written["averages"] == [contents["averages"][0] | {"attacker": "strongest", "reading": "rocch",
                                                               "targets_reached": []}]  # fmt: skip
     assert written["choices"] == contents["choices"]
+    assert written["trained_networks"] == contents["trained_networks"]
     assert written["utility"]["uar"]["original"] == {"value": 0.71, "low": None, "high": None}
 
 

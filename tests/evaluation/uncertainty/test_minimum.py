@@ -159,6 +159,10 @@ def test_further_lists_only_raise_the_upper_end():
     assert twice.high == pytest.approx(limits(12).high, rel=1e-3)
 
 
+def test_the_upper_end_over_lists_stops_at_chance():
+    assert limits(12, value=0.43, low=0.39, high=0.499).high == 0.5
+
+
 @pytest.mark.parametrize("n_lists", [2, 4, 12])
 def test_the_upper_end_over_lists_uses_the_corrected_level(n_lists):
     """Of a rate with an interval by Student's t on the logit scale, and of none of the trials."""
