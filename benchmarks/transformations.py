@@ -133,12 +133,12 @@ def permall(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
 
 def speedutt(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Play at a speed drawn for each recording."""
-    return resample_poly(samples, 100, rng.integers(80, 126))
+    return resample_poly(samples, 100, int(rng.integers(80, 126)))
 
 
 def pitchspk(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Play at a speed drawn for each speaker."""
-    return resample_poly(samples, 100, of_speaker(utterance).integers(80, 126))
+    return resample_poly(samples, 100, int(of_speaker(utterance).integers(80, 126)))
 
 
 # in frequency
@@ -180,7 +180,7 @@ def eqspk(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Filter by an equaliser drawn for each speaker."""
     gains = 10 ** (of_speaker(utterance).uniform(-15, 15, 12) / 20)
     taps = firwin2(255, np.linspace(0, 1, len(gains)), gains)
-    return at_level(lfilter(taps, 1.0, samples), samples)
+    return at_level(lfilter(taps, [1.0], samples), samples)
 
 
 def echo(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
@@ -397,15 +397,16 @@ def describe(name: str, output: Path, done: subprocess.CompletedProcess[str]) ->
     """Return a row of the table."""
     meaning = "half of the files exchanged"
     if name != EXCHANGED:
-        meaning = TRANSFORMATIONS[name].__doc__.rstrip(".")
+        meaning = str(TRANSFORMATIONS[name].__doc__).rstrip(".")
     row: dict[str, object] = {"name": name, "what it does": meaning}
     if done.returncode:
         row["words"] = done.stderr.strip().splitlines()[-1]
         return row
     verdict = judge(read_results(output / f"results_{name}.json"))
-    eer = verdict.overall.eer
-    row["EER"] = f"{100 * eer.value:.1f} [{100 * eer.low:.1f}, {100 * eer.high:.1f}]"
-    row["attacker"] = verdict.overall.attacker
+    if verdict.overall is not None:
+        eer = verdict.overall.eer
+        row["EER"] = f"{100 * eer.value:.1f} [{100 * eer.low:.1f}, {100 * eer.high:.1f}]"
+        row["attacker"] = verdict.overall.attacker
     row["words"] = verdict.text
     row["level"] = "grey" if verdict.level is None else WORDS[verdict.level].lower()
     row["against"] = " ".join(verdict.objections)

@@ -212,7 +212,7 @@ def leak(kind, *, n_rows=2000, n_enrolled=40):
         ("every recording has a level of its own", 43.1, 78.6, 4.26, 95, 4.61, 5.32),
     ],
 )
-def test_three_leaks_are_told_apart(kind, rate, first, mean, share, gain, largest):
+def test_three_kinds_of_leaks_are_distinguished(kind, rate, first, mean, share, gain, largest):
     """Expected numbers are those of another implementation, on its own random numbers."""
     scores, is_target, owner = leak(kind)
     rows, models = np.indices(scores.shape).reshape(2, -1)
