@@ -413,7 +413,7 @@ def disclosure_curve(
 
 
 def drawn_gallery(trials: GalleryTrials, size: int, rng: np.random.Generator) -> GalleryTrials:
-    """Return trials with a limited number of enrolled speakers per row: the target speaker and randomly drawn others."""
+    """Return trials with a limited number of enrolled speakers per row: the target speaker and random others."""
     # the target trial of each row first, the others in random order
     order = np.lexsort((rng.random(len(trials.rows)), ~trials.is_target, trials.rows))
     counts = np.bincount(trials.rows)

@@ -61,7 +61,7 @@ def test_more_workers_share_the_time_but_not_the_memory(tmp_path: Path) -> None:
     assert four.disk == one.disk
 
 
-def test_disk_holds_the_versions_that_are_missing(tmp_path: Path) -> None:
+def test_missing_versions_take_disk(tmp_path: Path) -> None:
     """One version of each directory is there; the anonymiser makes 2, 4 and 3 in all."""
     twins = TwinConfig(name="mcadams")
     expected = 1 * DURATIONS["train"] + 3 * DURATIONS["set_enrolls"]
@@ -70,7 +70,7 @@ def test_disk_holds_the_versions_that_are_missing(tmp_path: Path) -> None:
     assert estimated(tmp_path, "properties", anonymizer=twins).disk == BYTES * expected
 
 
-def test_disk_holds_the_features_of_attackers_that_use_them(tmp_path: Path) -> None:
+def test_features_of_attackers_take_disk(tmp_path: Path) -> None:
     """100 frames a second of 24 cepstra, the log-energy and the decision of the detector, in 4 bytes each."""
     seconds = 2 * sum(DURATIONS.values())  # original speech and one version of it
     assert estimated(tmp_path, "gmm-ubm").disk == 4 * 100 * 26 * seconds
