@@ -169,7 +169,7 @@ def local_disclosure(
     values, rows, is_target : array_like of shape (n,)
         Finite scores, the row of each from 0, and whether it is that of the target speaker: one in each row.
     slope : float, or array_like of float of shape (R,)
-        Of log-likelihood ratios, for all rows or each; see `disclosure_slope`.
+        Slope of the log-likelihood ratios, for all rows or for each; see `disclosure_slope`.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def disclosed_information(
     background : GalleryTrials, optional
         Scores of other speakers, to calibrate with; by default each group of speakers is calibrated by the others.
     resampling : Resampling, optional
-        Of the speakers, for the intervals; that of `Resampling` by default.
+        Resampling of the speakers for the intervals; `Resampling()` by default.
 
     Raises
     ------

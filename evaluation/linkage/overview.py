@@ -117,7 +117,7 @@ class DisclosureOverview:
     mostly_found : dict
         Share of speakers who rank first in more than half of their recordings beyond that.
     resampling : Resampling
-        Of the intervals.
+        Resampling for the intervals.
     side : Matching, optional
         With side information.
     fairness : Fairness, optional
@@ -186,7 +186,7 @@ def disclosure_overview(
     sizes : sequence of int
         Sizes of the gallery for linkability; those beyond the gallery are left out, with a note.
     resampling : Resampling, optional
-        Of the speakers, for the intervals; that of `Resampling` by default.
+        Resampling of the speakers for the intervals; `Resampling()` by default.
     missing : {"error", "drop"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
     jobs : int, optional

@@ -165,7 +165,7 @@ def group_fairness(
     threshold : float, optional
         By default that of the equal error rate of all trials.
     resampling : Resampling
-        Of the speakers, for the intervals; none by default. The threshold stays.
+        Resampling of the speakers for the intervals; none by default. The threshold is fixed.
 
     Raises
     ------

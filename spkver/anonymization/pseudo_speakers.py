@@ -193,7 +193,7 @@ def anonymize_embeddings(
     source : Embeddings
         Original vectors; ids and speakers are kept.
     pool : Embeddings
-        Of other speakers.
+        Embeddings of other speakers.
     rules : PseudoSpeakerRules, optional
     sexes : mapping of str to str, optional
         "f" or "m" of the speakers of both; needed unless `rules.sex` is "any".

@@ -101,7 +101,7 @@ class WarpEstimator:
     weights : ndarray of float64 of shape (K + 1, N)
         Trained without the speakers of each of the K folds, then on all.
     means : ndarray of float64 of shape (K + 1,)
-        Of the numbers.
+        Means of the numbers.
     bounds : (low, high)
         Estimates are clipped to this range.
     rmse, spread : float

@@ -191,7 +191,7 @@ def kaldi_plda_scores(
     sessions_as : str
         "all", or "mean": the mean counts as one vector.
     length : str
-        Of a transformed vector: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", as it is: the
+        Normalised length of a transformed vector: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", as it is: the
         ratio by the book, that of `plda_scores`.
 
     Returns
@@ -246,7 +246,7 @@ def adapt_plda_unsupervised(
     ----------
     plda : KaldiPlda
     vectors : ndarray of shape (N, R)
-        Of any speakers.
+        Vectors of any speakers.
     mean_scale : float
         How much of the square of the difference of means counts as variance.
     within_scale, between_scale : float

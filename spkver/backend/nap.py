@@ -161,7 +161,7 @@ def fit_nap(
     Parameters
     ----------
     vectors : Supervectors, or ndarray or StoredArray of shape (S, D)
-        Of S sessions; those in a file are read by blocks.
+        Vectors of S sessions; files are read in blocks.
     rank : int
         Number of directions.
     scatter : str

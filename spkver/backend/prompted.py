@@ -199,7 +199,7 @@ def score_sentences(
         See `adapt_words`.
     frames : Frames
     words : AlignedWords
-        Of the rows of `prompted`.
+        Words of the rows of `prompted`.
     prompted : PromptedTrials
     work : spkbase.work.Work
         Scores do not depend on the number of workers.
@@ -254,7 +254,7 @@ def minus_own_mixture(
     Parameters
     ----------
     scores : evaluation.trials.Scores
-        Of `score_sentences`.
+        Scores from `score_sentences`.
     mixture, sentences, frames, words, prompted, work
         As for `score_sentences`.
     priors : mapping of str to ndarray of shape (C, D)

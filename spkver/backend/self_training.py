@@ -79,7 +79,7 @@ def self_trained_scores(
     sessions : Sessions
         Enrolled vectors of at least two models, at least one of them with two sessions that differ.
     tests : ndarray of shape (T, R)
-        Of the same domain as the enrolled; otherwise see `shifted_self_trained_scores`.
+        Vectors of the same domain as the enrolled; otherwise see `shifted_self_trained_scores`.
     models, segments : ndarray of int of shape (n,)
         The code of each trial's model, and the row of its tested vector.
     prior : float

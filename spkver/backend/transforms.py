@@ -533,7 +533,7 @@ def fit_lda(
     rank : int, optional
         Number of directions, at most C - 1 and R; that many by default.
     shrink : float, optional
-        Of the covariance within classes.
+        Shrinkage of the covariance within classes.
     convention : {"book", "sidekit"}
         Classes weighted by their size, as scatter matrices are defined; or what SIDEKIT 1.3.2 computes, for comparisons
         alone: no class is weighted, and the upper triangle of the (not symmetric) product S_b S_w^-1 is taken for a

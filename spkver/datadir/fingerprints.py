@@ -66,7 +66,7 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     References

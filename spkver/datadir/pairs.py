@@ -40,7 +40,7 @@ class Similarities(NamedTuple):
     Attributes
     ----------
     cepstra, levels, voices : ndarray of float of shape (n, m), optional
-        Of any scale.
+        Similarities on any scale.
     information : ndarray of float of shape (n, m), optional
         `shared_information` of words in nats; 0 where words were not recognised.
     words : ndarray of float of shape (n, m), optional

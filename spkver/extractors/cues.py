@@ -127,7 +127,7 @@ def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     Returns

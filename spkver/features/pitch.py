@@ -388,7 +388,7 @@ def rapt_track(samples: NDArray[Any], rate: int) -> PitchTrack:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     Returns

@@ -291,7 +291,7 @@ class PosteriorKernel:
     parameters : ndarray of shape (C, 2 D + 1), or (C, D (D + 1) / 2 + D + 1) for full covariances
         See `natural_parameters`.
     dtype : dtype
-        Of the frames and of the products.
+        Type of the frames and of the products.
     dimension : int, optional
         D; needed for full covariances.
 
@@ -325,7 +325,7 @@ class PosteriorKernel:
         augmented : ndarray of shape (T, 2 D + 1) or (T, D (D + 1) / 2 + D + 1)
             Rows [x^2, x, 1] / total, so that joint @ augmented are the statistics.
         log_likelihood : ndarray of shape (T,)
-            Of each frame, in nat.
+            Log-likelihood of each frame, in nat.
         """
         n_frames, dimension = frames.shape
         n_products = self._augmented.shape[1] - dimension - 1

@@ -104,7 +104,7 @@ class Evidence:
     Attributes
     ----------
     similarities : Similarities
-        Of the different ones among the recordings.
+        Similarities of the distinct recordings.
     texts : sequence of str, optional
         What is said in each original; empty where it is not known.
     same : ndarray of int of shape (n,)
