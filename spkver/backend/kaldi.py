@@ -191,7 +191,7 @@ def kaldi_plda_scores(
     sessions_as : str
         "all", or "mean": the mean counts as one vector.
     length : str
-        Normalised length of a transformed vector: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", as it is: the
+        Length of vectors: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", as it is: the
         ratio by the book, that of `plda_scores`.
 
     Returns
