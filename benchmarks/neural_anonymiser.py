@@ -256,8 +256,8 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
                 for sex, word in SEXES.items():
                     original = linked_vectors(vectors.read(extractor, f"trials_{sex}"))
                     anonymised = linked_vectors(vectors.read(extractor, f"trials_{sex}_anon"))
-                    ranks = link_aligned((original, anonymised), learnt, kind, settings)[1]
-                    linked = linked_shares(ranks, [1], resampling)
+                    aligned = link_aligned((original, anonymised), learnt, kind, settings)
+                    linked = linked_shares(aligned[1], [1], resampling)
                     for name in LINKED[:2]:
                         found = next(one for one in linked if one["linked"] == name)
                         row[f"{name}, {word}"] = cell(found["share"], found["low"], found["high"])

@@ -28,7 +28,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct, idct, irfft, rfft
-from scipy.signal import butter, firwin2, lfilter, resample_poly, sosfiltfilt
+from scipy.signal import butter, firwin2, resample_poly, sosfiltfilt
 
 from evaluation.reports.results import read_results
 from evaluation.reports.verdict import WORDS, judge
@@ -180,7 +180,7 @@ def eqspk(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Filter by an equaliser drawn for each speaker."""
     gains = 10 ** (of_speaker(utterance).uniform(-15, 15, 12) / 20)
     taps = firwin2(255, np.linspace(0, 1, len(gains)), gains)
-    return at_level(lfilter(taps, [1.0], samples), samples)
+    return at_level(np.convolve(samples, taps)[: len(samples)], samples)
 
 
 def echo(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
@@ -403,10 +403,10 @@ def describe(name: str, output: Path, done: subprocess.CompletedProcess[str]) ->
         row["words"] = done.stderr.strip().splitlines()[-1]
         return row
     verdict = judge(read_results(output / f"results_{name}.json"))
-    if verdict.overall is not None:
-        eer = verdict.overall.eer
-        row["EER"] = f"{100 * eer.value:.1f} [{100 * eer.low:.1f}, {100 * eer.high:.1f}]"
-        row["attacker"] = verdict.overall.attacker
+    assert verdict.overall is not None
+    eer = verdict.overall.eer
+    row["EER"] = f"{100 * eer.value:.1f} [{100 * eer.low:.1f}, {100 * eer.high:.1f}]"
+    row["attacker"] = verdict.overall.attacker
     row["words"] = verdict.text
     row["level"] = "grey" if verdict.level is None else WORDS[verdict.level].lower()
     row["against"] = " ".join(verdict.objections)

@@ -13,7 +13,10 @@ from spkbase.errors import ConfigError
 from spkver.extractors import ExtractorSettings, open_extractor
 from spkver.recipes.voiceprivacy import ecapa
 
-pytestmark = pytest.mark.filterwarnings("ignore:You are using the legacy TorchScript")
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.filterwarnings("ignore:You are using the legacy TorchScript"),
+]
 TINY = {
     "channels": 16,
     "steps": 4,
