@@ -228,7 +228,7 @@ def first_rate(ranks: Ranks, resampling: Resampling | None = None) -> Interval:
     ranks : Ranks
         Galleries may differ in size.
     resampling : Resampling, optional
-        Of the speakers; that of `Resampling` by default.
+        Resampling of the speakers; `Resampling()` by default.
 
     Examples
     --------

@@ -190,7 +190,7 @@ def largest_rate(
     Returns
     -------
     index : int
-        Of the speaker.
+        Name of the speaker.
     largest : Interval
 
     Raises

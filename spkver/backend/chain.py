@@ -209,7 +209,7 @@ def check_chain(
     ----------
     chain : tuple of ChosenStep
     dimension : int
-        Of the vectors.
+        Dimension of the vectors.
     counts : sequence of int
         Vectors of each speaker.
     is_adapted : bool
@@ -327,7 +327,7 @@ class Backend:
         Parameters
         ----------
         enrol, test : Embeddings
-            Of the enrolled and of the tested utterances.
+            Embeddings of the enrolled and of the tested utterances.
         trials : Trials
             A model is an enrolled speaker, with all its vectors, or else the id of one enrolled utterance; a segment is
             the id of a tested utterance.

@@ -185,12 +185,12 @@ def make_librispeech_sets(
     output : path
         Folder of the data directories.
     year : {"2022", "2024", "2026"}
-        Of the challenge, which has lists by sex or across the sexes.
+        Year of the challenge, whose lists are by sex or across the sexes.
     lists : path, optional
         Folder with the challenge's ``libri_*_enrolls/enrolls`` and ``libri_*_trials_*/trials``. Missing lists across
         the sexes are made from those by sex: every enrolled speaker against every trial utterance.
     seed : int
-        Of the draws without lists.
+        Seed of the draws without lists.
 
     Raises
     ------

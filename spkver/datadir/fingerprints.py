@@ -66,7 +66,7 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     References
@@ -187,7 +187,10 @@ def _directions(
 ) -> NDArray[np.float32]:
     """Return rhythms minus their mean, scaled to norm 1."""
     rhythms = np.array([part.rhythm for part in fingerprints]) - mean
-    return rhythms / np.maximum(np.linalg.norm(rhythms, axis=1, keepdims=True), np.float32(_LEAST))
+    directions: NDArray[np.float32] = rhythms / np.maximum(
+        np.linalg.norm(rhythms, axis=1, keepdims=True), np.float32(_LEAST)
+    )
+    return directions
 
 
 def _nearest(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> set[tuple[int, int]]:
@@ -218,6 +221,7 @@ def _sums_along_diagonals(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     padded = np.pad(matrix, ((0, 0), (_FURTHEST, behind)))
     down, right = padded.strides
     shape = (2 * _FURTHEST + 1, n_rows)
-    return np.lib.stride_tricks.as_strided(
-        padded, shape, (right, down + right), writeable=False
-    ).sum(axis=1)
+    strides = (right, down + right)
+    diagonals = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
+    sums: NDArray[np.float32] = diagonals.sum(axis=1)
+    return sums

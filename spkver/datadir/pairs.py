@@ -40,7 +40,7 @@ class Similarities(NamedTuple):
     Attributes
     ----------
     cepstra, levels, voices : ndarray of float of shape (n, m), optional
-        Of any scale.
+        Similarities on any scale.
     information : ndarray of float of shape (n, m), optional
         `shared_information` of words in nats; 0 where words were not recognised.
     words : ndarray of float of shape (n, m), optional
@@ -326,7 +326,10 @@ def _scores(similarity: NDArray[np.floating], axis: int) -> NDArray[np.float64]:
     """Return robust z over an axis."""
     above = similarity - np.median(similarity, axis=axis, keepdims=True)
     deviation = _MAD * np.median(np.abs(above), axis=axis, keepdims=True)
-    return np.divide(above, deviation, out=np.zeros(above.shape), where=deviation > 0)
+    scores: NDArray[np.float64] = np.divide(
+        above, deviation, out=np.zeros(above.shape), where=deviation > 0
+    )
+    return scores
 
 
 def _sum_over_shared(

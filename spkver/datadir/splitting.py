@@ -47,11 +47,11 @@ class SplitRules:
     Attributes
     ----------
     training_share : float
-        Of the speakers of each sex, rounded, at least one.
+        Share of the speakers of each sex, rounded, at least one.
     enrolment_utterances : int
-        Of each test speaker.
+        Number for each test speaker.
     seed : int
-        Of all draws.
+        Seed of all draws.
     """
 
     training_share: float = 1 / 3
@@ -213,7 +213,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     Parameters
     ----------
     split : Split
-        Of the original.
+        Split of the original.
     twin : DataDir
         With the same utterances of the same speakers; their names may have one ending more, such as ``_anon``.
     suffix : str

@@ -127,7 +127,7 @@ def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     Returns
@@ -143,7 +143,8 @@ def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
             for name, (middle, spread) in PROSODY.items()
         ]
     )
-    return np.clip(np.nan_to_num(vector, posinf=0, neginf=0), -10, 10)
+    clipped: NDArray[np.float64] = np.clip(np.nan_to_num(vector, posinf=0, neginf=0), -10, 10)
+    return clipped
 
 
 def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[str, float]:
@@ -196,7 +197,8 @@ def energy_contour(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     edges = np.round([centres - half, centres + half])
     first, last = np.clip(edges, 0, len(samples)).astype(np.int64)
     power = np.maximum(sums[last] - sums[first], 0) / np.maximum(last - first, 1)
-    return 10 * np.log10(power + 1e-20)
+    decibels: NDArray[np.float64] = 10 * np.log10(power + 1e-20)
+    return decibels
 
 
 @one_blas_thread()
@@ -230,7 +232,8 @@ def session_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
         10 * np.mean(waves == 0),
     ]
     parts = (means - _MIDDLE) / _SPREAD, (deviations - _DEVIATION) / _OF_DEVIATIONS, others
-    return np.clip(np.concatenate(parts), -10, 10)
+    clipped: NDArray[np.float64] = np.clip(np.concatenate(parts), -10, 10)
+    return clipped
 
 
 def silence(samples: NDArray[Any], rate: int, spectra: NDArray[Any]) -> NDArray[np.bool_]:

@@ -137,7 +137,8 @@ def _triangles(edges: NDArray[Any], points: NDArray[Any]) -> NDArray[np.float64]
     widths = np.diff(edges)[:, None]
     rising = (points - edges[:-2, None]) / widths[:-1]
     falling = (edges[2:, None] - points) / widths[1:]
-    return np.maximum(0, np.minimum(rising, falling))
+    triangles: NDArray[np.float64] = np.maximum(0, np.minimum(rising, falling))
+    return triangles
 
 
 def _fft_length(window: int) -> int:

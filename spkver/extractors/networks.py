@@ -354,7 +354,8 @@ def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
 def embed_frames(samples: NDArray[Any], rate: int, network: Network) -> NDArray[np.float32]:
     """Return the vector (D,) of samples by a network that takes Kaldi's filterbanks, as CAM++ does."""
     frames = kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)
-    return network.run(frames[None])[0]
+    vector: NDArray[np.float32] = network.run(frames[None])[0]
+    return vector
 
 
 @one_blas_thread()

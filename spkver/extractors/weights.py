@@ -44,7 +44,7 @@ class Source:
     member : str
         The file in its wheel.
     sha256 : str
-        Of this file.
+        SHA-256 of this file.
     about : str
         Size and licence of what is downloaded.
     key : str
