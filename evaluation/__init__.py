@@ -1,6 +1,6 @@
 """Metrics of speaker-verification scores: errors, calibration, privacy, with confidence intervals.
 
-The subpackages are `metrics`, `linkage`, `uncertainty`, `formats` and so on; what is used most is here.
+The subpackages are `metrics`, `linkage`, `uncertainty`, `formats` and so on; the most used names are here.
 
 Examples
 --------

@@ -1,5 +1,5 @@
 """Calibration: affine maps and fusion by logistic regression, and normalisation of scores by a cohort (z, t, s,
-adaptive s). Arrays or `Scores` are mapped to the same trials with other values."""
+adaptive s). Arrays or `Scores` enter, and the same trials with new values leave."""
 
 from evaluation.calibration.affine import (
     Affine,

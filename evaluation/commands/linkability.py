@@ -48,7 +48,7 @@ _RESULTS_OPTIONS = [
 def numbers_option(
     *names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any
 ) -> Any:
-    """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
+    """Make an option for numbers or certain words, separated by commas or repeated; numbers are sorted first."""
 
     def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
         given = set(map(str.strip, ",".join(texts).split(","))) - {""}
@@ -320,7 +320,7 @@ def single_out(
                 report[name]["side"] = matching.to_dict()
         except (
             DataError
-        ) as error:  # too few utterances of this length; shorter ones may have enough
+        ) as error:  # too few speakers have this many utterances; smaller numbers may work
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
             report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}
@@ -352,7 +352,7 @@ def _rank_scores(
     keep_impostors: bool,
     side: dict[str, str] | None,
 ) -> linkage.RankTables:
-    """Rank from scores; a file of PyTorch without a key is a matrix of similarities."""
+    """Rank from scores; a file of PyTorch without a key is a similarity matrix."""
     if scores.suffix == ".pt" and key is None:
         if len(utterances) > 1:
             raise click.UsageError(
@@ -366,7 +366,7 @@ def _rank_scores(
         with errors_of(scores):
             return linkage.RankTables({number: linkage.ranks_of_matrix(read_torch(scores))})
     read = reader.read(scores, key)
-    reader.split(read, scores, key)  # with its errors, which name places in the files
+    reader.split(read, scores, key)  # raises errors that name lines in the files
     with errors_of(key or scores):
         return linkage.rank_trial_scores(
             *read,
@@ -386,7 +386,7 @@ def _write(
     *,
     plots: bool,
 ) -> dict[str, Any]:
-    """Write all into the folder, if there is one, and return the report."""
+    """Write all files if a folder is given, and return the report."""
     if output is not None:
         return reports.write_linkage(output, measured, beyond=beyond, plots=plots)
     report = measured.to_dict()
@@ -396,7 +396,7 @@ def _write(
 
 
 def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
-    """Return a table of a few sizes of each number of utterances; notes that several share come once."""
+    """Return a table with a few sizes for each number of utterances; shared notes appear once."""
     rows = []
     for number, curve in measured.curves.items():
         rows += [
@@ -420,7 +420,7 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     shown = set[str]()
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
-        low = block["low"][-1]  # of the whole gallery, unless --sizes end before
+        low = block["low"][-1]  # the whole gallery, unless --sizes end before
         high = block["high"][-1]
         whole = low == low and block["sizes"][-1] == report["n_enroll"]
         ends = f" [{low:.4f}, {high:.4f}]" if whole else ""
@@ -444,7 +444,7 @@ def _side_text(report: dict[str, Any]) -> str:
 
 
 def _points_of(curve: linkage.Curve) -> list[dict[str, Any]]:
-    """Return the known numbers at a few sizes of a curve."""
+    """Return the known values at a few sizes of a curve."""
     last = len(curve.sizes) - 1
     columns = curve.to_columns()
     points = []
@@ -456,7 +456,7 @@ def _points_of(curve: linkage.Curve) -> list[dict[str, Any]]:
 
 
 def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
-    """Return the lines of a separate table of extrapolated values; where none is trusted, it has bounds alone."""
+    """Return the lines of a table of extrapolated values, or of bounds only if no method is trusted."""
     first = next(iter(beyond.values())).populations
     spanned = [name for name in linkage.SPANNED if name in first.predictions]
     forms = {"utterances": "", "population": ""} | dict.fromkeys([*spanned, "low", "high"], ".4g")

@@ -1,4 +1,4 @@
-"""Linkability: how often a voice is linked to its target speaker among N enrolled speakers, for every N.
+"""Linkability: how often a voice is linked to the right speaker among N enrolled speakers, for every N.
 
 Embeddings or scores enter; the ranks of the target speakers (`Ranks`) are counted once, exactly; everything else is a
 closed form of them: the curve, its intervals, rank disclosure, singling out, extrapolation beyond the gallery, and who

@@ -1,4 +1,4 @@
-"""What ranks disclose besides linkability: the cumulative match characteristic, and similarity rank disclosure in bits.
+"""Disclosure by ranks: the cumulative match characteristic, and similarity rank disclosure in bits.
 
 Conventions
 -----------
@@ -37,8 +37,8 @@ from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread
 
-_BOUND = 18.0  # of the logs of the parameters
-_SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
+_BOUND = 18.0  # limit of the logs of the parameters
+_SLOPE = 1e-9  # slope of the log-likelihood at which the fit ends
 
 KEPT = 21
 _TRIALS = 512
@@ -46,7 +46,7 @@ _GALLERY = 4096
 
 
 def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
-    """Share of rows by the place of the target speaker in the whole gallery, from the first, shape (M + 1,).
+    """Return the share of rows with each rank of the target speaker in the whole gallery, shape (M + 1,).
 
     Raises
     ------
@@ -67,7 +67,7 @@ def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64
 
 
 def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
-    """Share of rows with the target speaker among the first r, for each r up to the gallery; errors as `rank_shares`.
+    """Return the share of rows with the target speaker among the first r, for each r; errors as in `rank_shares`.
 
     >>> cumulative_match(Ranks([0, 1], 0, 2))
     array([0.5, 1. , 1. ])
@@ -77,7 +77,7 @@ def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.fl
 
 @one_blas_thread()
 def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> dict[str, float]:
-    """Compute similarity rank disclosure in the whole gallery.
+    """Return the similarity rank disclosure in the whole gallery.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def rank_spread(alpha: float, beta: float, impostors: int) -> float:
 
 @one_blas_thread()
 def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
-    """Fit a beta-binomial distribution to shares of 0, 1, ..., M by largest likelihood.
+    """Fit a beta-binomial distribution to shares of 0, 1, ..., M by maximum likelihood.
 
     With S(i) the share above i and T(i) the share below M - i, and without what does not depend on the parameters, the
     log-likelihood is the sum over i = 0, ..., M - 1 of
@@ -152,13 +152,13 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     def loss(logs: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         alpha, beta = np.exp(logs)
         both = alpha + beta + steps
-        # sums and no products: those of BLAS differ from machine to machine
+        # sums instead of dot products, which differ between BLAS libraries
         value = np.sum(np.log(both) - above * np.log(alpha + steps) - below * np.log(beta + steps))
         slope_alpha = alpha * np.sum(1 / both - above / (alpha + steps))
         slope_beta = beta * np.sum(1 / both - below / (beta + steps))
         return float(value), np.array([slope_alpha, slope_beta])
 
-    # from parameters with the mean and the variance of the shares, where there are such, and from those of uniform ones
+    # start from the moments of the shares, if these give valid parameters, and from the uniform distribution
     values = np.arange(len(share)) / (len(share) - 1)
     mean = float(np.sum(share * values))
     variance = float(np.sum(share * (values - mean) ** 2))
@@ -194,7 +194,7 @@ def largest_impostor_scores(
     ranks : Ranks
         Says which trials, in which order: one row a speaker.
     count : int
-        How many to keep, at most as many as there are impostors.
+        Number of scores to keep, at most the number of impostors.
     jobs : int, optional
         Number of workers; all cores by default. The result does not depend on it.
 
@@ -235,7 +235,7 @@ def largest_impostor_scores(
 def rank_evidence_of(ranks: Ranks) -> Evidence:
     """Return the strongest evidence of ranks; see `evaluation.metrics.rank_llrs`.
 
-    Galleries of several sizes, as of women and of men, are looked at one by one, since who attacks knows the size.
+    Galleries of several sizes, as of women and of men, are evaluated separately, since the attacker knows the size.
     """
     sizes = np.unique(ranks.impostors).tolist()
     parts = [ranks.subset(ranks.impostors == size) for size in sizes]
@@ -248,7 +248,7 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
 
 
 def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> WorstCase:
-    """Return the strongest evidence about one person in any trial, by four readings.
+    """Return the strongest evidence about one person in any trial, by four estimates.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> 
 
 
 def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
-    """Return the probabilities of 0, ..., M; logs are summed, since beta functions of large parameters cancel."""
+    """Return the probabilities of 0, ..., M by sums of logs, since large beta functions would cancel."""
     from scipy.special import betaln
 
     steps = np.arange(n_draws)
@@ -290,7 +290,7 @@ def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float6
 
 
 def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and largest disclosure of a distribution of ranks."""
+    """Return the mean and the largest disclosure of a distribution of ranks."""
     seen = shares[shares > 0]
     bits = np.log2(len(shares) * seen)
     return max(float(np.sum(seen * bits)), 0.0), float(bits.max())
@@ -302,7 +302,7 @@ def _largest(
     count: int,
     item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.float32]:
-    """Find the largest within a part of the gallery, that is given with its first row and lengths, in no order."""
+    """Find the largest cosines within a part of the gallery (its first row, its vectors, their lengths), unsorted."""
     first, rows, norms = item
     vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
     kept = min(count, len(vectors))

@@ -1,7 +1,7 @@
 """Ranks for several numbers of utterances at once: from embeddings, from scores, or from the folder of an earlier run.
 
-Ranks are kept by their number of utterances; `ALL` stands for all of a speaker's. The largest impostor scores of each
-trial, which extrapolation beyond the gallery needs, are kept beside them where they are asked for.
+Ranks are kept by number of utterances; `ALL` stands for all. The largest impostor scores of each
+trial, which extrapolation beyond the gallery needs, are kept on request.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _NOT_SPEAKERS = (
 @one_line
 @dataclass(frozen=True, eq=False)
 class RankTables:
-    """Ranks by their number of utterances.
+    """Ranks by number of utterances.
 
     Attributes
     ----------
@@ -105,17 +105,17 @@ def rank_embeddings(
     enrolled, tested : Embeddings
         The gallery, and the trials.
     utterances : sequence of int or "all", optional
-        Numbers of utterances that are averaged into a trial; one by default, with a note on those that are left out.
+        Numbers of utterances averaged into a trial; one by default, with a note on unused utterances.
     averaging : Averaging, optional
         How means are made and utterances are chosen.
     not_enrolled : {"error", "drop"}
-        What to do with tested speakers who are not enrolled.
+        Treatment of tested speakers who are not enrolled.
     keep_impostors : bool
         Keep the largest impostor scores of each trial.
     side : mapping of str to str, optional
         What the attacker knows about each speaker, blank where nothing: rank among those who match too.
     work : Work
-        Who computes; the result does not depend on it.
+        Workers; the result does not depend on them.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def rank_trial_scores(
     scores, key : Scores, Key
         Joined by id pair, as `split_scores` does.
     utterances : sequence of int or "all", optional
-        Numbers of segments whose scores are averaged; by default each segment is a trial of its own.
+        Numbers of segments whose scores are averaged; by default each segment is a separate trial.
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id"}
@@ -275,7 +275,7 @@ def matching_report(ranks: Ranks, resampling: Resampling | None = None) -> dict[
 def read_rank_tables(
     path: str | Path, utterances: Sequence[Utterances] | None = None
 ) -> RankTables:
-    """Return the ranks of an earlier run, and the largest impostor scores where it kept them.
+    """Return the ranks of an earlier run, and the largest impostor scores if it kept them.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def read_rank_tables(
 def write_impostor_scores(
     folder: str | Path, impostor_scores: Mapping[int, NDArray[np.float64]]
 ) -> None:
-    """Write the largest impostor scores beside the ranks of a run, whole or not at all."""
+    """Write the largest impostor scores into the folder of the ranks, atomically."""
     arrays: dict[str, Any] = {str(number): scores for number, scores in impostor_scores.items()}
     with atomic_path(Path(folder) / IMPOSTORS) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
@@ -359,7 +359,7 @@ def _rank_matching(
 
 
 def _numbers(utterances: Sequence[Utterances] | None) -> list[int] | None:
-    """Return numbers of utterances with `ALL` for "all"; None where none were asked for."""
+    """Return numbers of utterances with `ALL` for "all"; None if none were requested."""
     if not utterances:
         return None
     for number in utterances:

@@ -1,7 +1,7 @@
-"""Where the target speaker of each trial ranks among all enrolled speakers: from embeddings or from any scores.
+"""Rank of the target speaker of each trial among all enrolled speakers, from embeddings or scores.
 
 From embeddings there is one row a trial speaker, and all are compared with the whole gallery. From scores there is one
-row a segment that has a target trial, or with `utterances` one a speaker, whose scores are means over segments.
+row a segment that has a target trial, or with `utterances` one per speaker, whose scores are means over segments.
 Segments without a target trial have no target speaker among the enrolled and make no row.
 
 Table of counts
@@ -16,7 +16,7 @@ Exact counts from float32 products
 ----------------------------------
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
 which are compared with the target speaker's cosine from float64, a margin above it and a margin below. The margin is
-1e-5, or the largest error that a float32 product of so many dimensions can have, whichever is larger; so what lies
+1e-5, or the largest error of a float32 product of this many dimensions, whichever is larger; so what lies
 outside is certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever
 the shape of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64
 cannot tell apart, are a tie.
@@ -74,7 +74,7 @@ _DTYPES = {
     "impostors": np.int64,
     "mated": np.float64,
 }
-_BLOCKS_SENT = 32  # in a piece of work that goes to another process, so that it is worth the way
+_BLOCKS_SENT = 32  # per task of another process, so that the transfer pays
 
 _Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
 """Trials: the row of the table of ranks that each belongs to, its model, its score, and whether it is a target."""
@@ -98,9 +98,9 @@ class Ranks(Tabular):
     mated : ndarray of float64 of shape (n,)
         Score of the target speaker; NaN if it is not known.
     notes : tuple of str
-        What a reader of the numbers should know, such as speakers with fewer utterances than asked for.
+        Notes for readers, for example on speakers with fewer utterances than requested.
     are_speakers : bool
-        False where models may not be speakers, so that there are no intervals over speakers.
+        False if models may not be speakers, so that there are no intervals over speakers.
 
     Raises
     ------
@@ -144,7 +144,7 @@ class Ranks(Tabular):
         return len(self.beaters)
 
     def headline(self) -> str:
-        """Return how often the target speaker ranks first and alone."""
+        """Return how often the target speaker alone ranks first."""
         first = int((self.beaters + self.ties == 0).sum())
         largest = self.impostors.max() + 1
         return f"the target speaker ranks first in {first} of {len(self)} trials, among up to {largest}"
@@ -172,7 +172,7 @@ class Ranks(Tabular):
         Raises
         ------
         DataError
-            If there is no such rule.
+            If the rule is unknown.
         """
         if ties not in TIE_RULES:
             raise DataError(f"expected a rule for ties among {', '.join(TIE_RULES)}, got {ties!r}")
@@ -186,7 +186,7 @@ class Ranks(Tabular):
     def places(self, ties: TieRule = "shared") -> NDArray[np.float64]:
         """Return the mean rank of the target speaker in the whole gallery, from 1.
 
-        `strict` puts the target speaker behind all of the same score, `lenient` before them, `shared` anywhere among
+        `strict` puts the target speaker behind all with an equal score, `lenient` before them, `shared` anywhere among
         them.
         """
         low, high = self.span(ties)
@@ -205,7 +205,7 @@ class Ranks(Tabular):
 
 
 def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
-    """Write tables by their number of utterances (0 for all of them), whole or not at all."""
+    """Write ranks by number of utterances (0 for all), atomically."""
     columns: dict[str, Any] = {}
     notes: dict[str, Any] = {}
     for number, table in ranks.items():
@@ -219,12 +219,12 @@ def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
 
 
 def read_ranks(path: str | Path) -> dict[int, Ranks]:
-    """Return the tables that `write_ranks` wrote, by their number of utterances.
+    """Return the ranks that `write_ranks` wrote, by number of utterances.
 
     Raises
     ------
     DataError
-        If the file is missing, broken, or holds no such tables.
+        If the file is missing, broken, or holds no ranks.
     """
     columns = read_npz(path)
     try:
@@ -255,20 +255,20 @@ def count_beaters(
     work: Work = ALL_CORES,
     blocks: tuple[int, int] = (255, 2048),
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return for each trial how many vectors of a gallery beat its target speaker.
+    """Return the number of vectors of a gallery that beat the target speaker of each trial.
 
     Parameters
     ----------
     gallery : ndarray of shape (G, D)
         Vectors of the enrolled, of any floating type; they may be in a file, and are read block by block, once.
     norms : ndarray of float64 of shape (G,)
-        Their lengths, none 0.
+        Their lengths, all > 0.
     trials : ndarray of shape (n, D)
-        Vectors of the trials, none of length 0.
+        Vectors of the trials, of length > 0.
     owners : ndarray of int64 of shape (n,)
         For each trial the row of its target speaker in the gallery.
     work : Work
-        Who computes; the counts do not depend on it.
+        Workers; the counts do not depend on them.
     blocks : (int, int)
         Rows and columns of a block of similarities; at most 255 rows, whose comparisons are summed in a byte.
 
@@ -307,13 +307,13 @@ def ranks_from_embeddings(
     enrol, trial : Embeddings
         An enrolled speaker is the mean of all its embeddings, a trial speaker the mean of `utterances` of them.
     utterances : int, optional
-        How many of the trial speaker's embeddings to average; all by default of None.
+        Number of averaged embeddings of the trial speaker; None for all.
     averaging : Averaging, optional
         How means are made and utterances are chosen.
     not_enrolled : {"error", "drop"}
-        What to do with trial speakers that are not enrolled.
+        Treatment of trial speakers who are not enrolled.
     work : Work
-        Who computes; the counts do not depend on it.
+        Workers; the counts do not depend on them.
 
     Returns
     -------
@@ -397,7 +397,7 @@ def ranks_from_scores(
     Raises
     ------
     DataError
-        If scores and key do not fit together, a segment has several target trials or no impostor, or no segment has a
+        If scores and key do not match, a segment has several target trials or no impostor, or no segment has a
         target trial; with `utterances`, if the segments of a speaker were scored against different models.
 
     Examples
@@ -412,7 +412,7 @@ def ranks_from_scores(
 
 
 def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
-    """Return the ranks that a matrix of similarities holds, such as SimMatrix of Speaker-Linkability keeps.
+    """Return the ranks in a similarity matrix, such as the SimMatrix of Speaker-Linkability.
 
     Parameters
     ----------
@@ -422,7 +422,7 @@ def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
     Raises
     ------
     DataError
-        If it is no such matrix, or a value is not finite.
+        If the matrix has fewer columns than rows, or a value is not finite.
 
     Examples
     --------
@@ -452,14 +452,14 @@ def rank_scores(
     speakers: TrialSpeakers | None = None,
     side: Mapping[str, str] | None = None,
 ) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
-    """Return ranks for several numbers of utterances, with each row's largest impostor scores where asked for.
+    """Return ranks for several numbers of utterances, and on request each row's largest impostor scores.
 
     Parameters
     ----------
     scores, key, missing
         See `ranks_from_scores`, which also names the errors.
     numbers : sequence of int, "all" or None
-        What `ranks_from_scores` calls `utterances`.
+        Numbers of utterances, as in `ranks_from_scores`.
     largest : int
         How many impostor scores of each row to keep.
     speakers : TrialSpeakers, optional
@@ -472,7 +472,7 @@ def rank_scores(
     Returns
     -------
     list of (Ranks, ndarray of float64 of shape (n, largest), or None)
-        For each number; the scores falling, and None if a row has fewer or infinite ones.
+        For each number; scores in descending order, None if a row has fewer or infinite scores.
     """
     gallery = gallery_trials(scores, key, missing=missing, speakers=speakers, side=side)
     trials = gallery.rows, gallery.models, gallery.values, gallery.is_target
@@ -575,7 +575,7 @@ def gallery_trials(
 def _rows_of_segments(key: Key) -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
     """Return the row of each trial's segment, or -1 without a target trial, and the target speaker and id of each row.
 
-    Rows are sorted by the two, which the tables of the key need not be.
+    Rows are sorted by speaker and id, unlike the tables of the key.
     """
     targets = np.flatnonzero(key.is_target)
     tested, first, counts = np.unique(key.segments[targets], return_index=True, return_counts=True)
@@ -599,7 +599,7 @@ def _count_part(
     blocks: tuple[int, int],
     item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.int64]:
-    """Count over rows of the gallery, given with the number of the first: who is higher, who is the same, (2, n)."""
+    """Count higher and equal scores in rows of the gallery, given with the number of the first row, (2, n)."""
     first, rows, norms = item
     margin = cosine_margin(unit.shape[1])
     low = (mated - margin).astype(np.float32)
@@ -612,7 +612,7 @@ def _count_part(
         for at, end in chunk_bounds(len(unit), blocks[1]):
             similarities = vectors @ rounded[at:end].T
             mine = own[(own >= at) & (own < end)]
-            similarities[owners[mine] - first - start, mine - at] = -2.0  # below any cosine
+            similarities[owners[mine] - first - start, mine - at] = -2.0  # lower than any cosine
             higher = similarities > high[at:end]
             counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
             near_ties = np.flatnonzero((similarities > low[at:end]) != higher)
@@ -629,7 +629,7 @@ def _against_speakers(
 ) -> tuple[Key, NDArray[np.float64]]:
     """Turn trials of models into trials of speakers, each with the highest score of the speaker's models.
 
-    Of the target speaker only target trials count: others within a speaker ask something else, such as another
+    For the target speaker only target trials count: nontarget trials within a speaker concern, for example, another
     sentence.
     """
     pairs = key.segments.astype(np.int64) * len(speakers.names) + speakers.models
@@ -654,7 +654,7 @@ def _count(
     largest: int,
     may_be_alone: bool = False,
 ) -> tuple[Ranks, NDArray[np.float64] | None]:
-    """Count the impostors of each row that score above or like its target speaker; also give the largest scores."""
+    """Count the impostors of each row with scores above or equal to the target speaker's; also the largest."""
     rows, _, values, is_target = trials
     mated = np.full(len(owners), np.nan)
     mated[rows[is_target]] = values[is_target]
@@ -684,7 +684,7 @@ def _count(
 def _by_speaker(
     trials: _Trials, owners: Sequence[str], utterances: int | Literal["all"]
 ) -> tuple[_Trials, list[str], list[str]]:
-    """Average the scores of each speaker's first rows; also name the speakers, and those of them that have fewer."""
+    """Average the scores of each speaker's first rows; also return the speakers, and the number with fewer rows."""
     if utterances != "all" and utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
     # rows are sorted by owner

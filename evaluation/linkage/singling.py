@@ -1,9 +1,9 @@
-"""Singling out: how often an attacker isolates exactly one speaker of a crowd without knowing who is in it.
+"""Singling out: how often an attacker isolates exactly one speaker in a crowd of unknown people.
 
 Conventions
 -----------
 The attacker knows one enrolled speaker and makes of it a predicate: the cosine with a conversation exceeds a threshold
-[1]_. It is applied to N conversations, one a speaker, and succeeds when exactly one of them fulfils it, whoever that
+[1]_. It is applied to N conversations, one per speaker, and succeeds if exactly one of them fulfils it, whoever that
 is. The threshold is such that the predicate should hold for one in N: with M calibration conversations of each of the
 same N speakers it lies midway between the M-th and the (M + 1)-th highest of their M N scores. A predicate that holds
 for one in N by chance isolates with a probability that tends to exp(-1) = 0.3679 [2]_, so only more than that is a
@@ -63,7 +63,7 @@ REPORTED = (
     "n_crowds",
     "notes",
 )
-_MOST_ATTACKED = 500  # enrolled speakers, drawn by the seed where there are more
+_MOST_ATTACKED = 500  # limit of enrolled speakers; more are subsampled by the seed
 _PREDICATES = 64
 
 
@@ -82,7 +82,7 @@ class SinglingOut(Tabular):
         Enrolled speakers that were attacked (500 at most); speakers in the crowd; calibration conversations of each;
         crowds: 1.
     notes : tuple of str
-        Who was left out.
+        Notes on omitted speakers.
     per_predicate : ndarray of float64 of shape (n_predicates,)
         Share of successes of each attacked speaker, by `speakers`.
     speakers : ndarray of str
@@ -116,7 +116,7 @@ class SinglingOut(Tabular):
 def isolations(
     calibration: NDArray[np.floating], tested: NDArray[np.floating]
 ) -> NDArray[np.bool_]:
-    """Return for each predicate whether exactly one tested conversation fulfils it.
+    """Return whether exactly one tested conversation fulfils each predicate.
 
     Parameters
     ----------
@@ -157,13 +157,13 @@ def singling_out(
     Parameters
     ----------
     enrol, trial : Embeddings
-        Of the enrolled speakers, one predicate each, and of the crowd.
+        Embeddings of the enrolled speakers, one predicate each, and of the crowd.
     utterances : int
         Number of utterances in a conversation.
     averaging : Averaging, optional
         How means are made.
     resampling : Resampling, optional
-        Of the attacked speakers, for the interval; its seed is that of the draw of them too. That of `Resampling` by
+        Resampling of the attacked speakers for the interval; its seed also draws them. That of `Resampling` by
         default.
     side : mapping of str to str, optional
         What the attacker knows about each speaker, blank where nothing.
@@ -235,7 +235,7 @@ def _conversations(
     counts = np.bincount(codes, minlength=len(names))
     starts = np.cumsum(counts) - counts
     available = counts // utterances
-    # as many as all speakers have that have two, and no more than ten
+    # the least number among speakers with at least two, at most ten
     n_folds = min(
         MOST_CALIBRATION + 1, int(available[available >= 2].min(initial=MOST_CALIBRATION + 1))
     )

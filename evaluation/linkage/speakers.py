@@ -1,4 +1,4 @@
-"""Which speakers are found: their own recordings rank first more often than other people's recordings do.
+"""Found speakers: their own recordings rank them first more often than other recordings do.
 
 An attacker that gives all recordings the same name finds the bearer of this name always, and finds nothing. So a
 speaker counts as found only beyond what everybody gets: the recordings that rank the speaker first are compared with
@@ -27,12 +27,12 @@ MOSTLY = 0.5
 """Share of the own recordings, beyond that of other people's, above which a speaker is mostly found."""
 
 _SLACK = 1e-9
-# rates of single speakers, from which the lowest tenth by chance is known within about a point
+# number of random rates that determines the lowest tenth by chance within about a point
 _DRAWN = 2000
 
 
 class FoundSpeakers(NamedTuple):
-    """Which of S speakers are found.
+    """The speakers found among S speakers.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class FoundSpeakers(NamedTuple):
 
 
 def first_places(values: ArrayLike, models: ArrayLike, segments: ArrayLike) -> NDArray[np.float64]:
-    """Return for each trial whether its model has the highest score of its segment; equal scores share the place.
+    """Return for each trial whether its model has the highest score of its segment; equal scores share the first rank.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def found_speakers(
     *,
     level: float = CLEARLY,
 ) -> FoundSpeakers:
-    """Return which speakers are found, and the probabilities of this by chance.
+    """Return the speakers found, and the probabilities of finding them by chance.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def mostly_found(shares: FirstShares, *, level: float = CLEARLY) -> NDArray[np.b
 
 
 def lowest_tenth(rates: ArrayLike) -> float:
-    """Return the mean of the lowest tenth of some rates, of at least one of them.
+    """Return the mean of the lowest tenth of the rates, at least one of them.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def lowest_tenth(rates: ArrayLike) -> float:
 
 
 def lowest_tenth_by_chance(n_target: ArrayLike, n_nontarget: ArrayLike, *, seed: int = 0) -> float:
-    """Return the mean equal error rate of the lowest tenth of speakers if scores say nothing about them.
+    """Return the mean equal error rate of the lowest tenth of speakers if scores are uninformative.
 
     It is below 50 %, since speakers with few recordings seem recognised by luck.
 
@@ -213,7 +213,7 @@ def lowest_tenth_by_chance(n_target: ArrayLike, n_nontarget: ArrayLike, *, seed:
     n_target, n_nontarget : array_like of int of shape (S,)
         Numbers of trials of each speaker.
     seed : int
-        Of the random scores.
+        Seed of the random scores.
     """
     rng = np.random.default_rng(seed)
     sizes = list(zip(np.asarray(n_target).tolist(), np.asarray(n_nontarget).tolist(), strict=True))

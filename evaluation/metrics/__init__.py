@@ -2,7 +2,7 @@
 
 Two arrays enter, the scores of target and of nontarget trials; each metric is a function of them (`eer`, `min_dcf`,
 `cllr`, `zebra`, `d_sys` ...) and, for many at once, of the scores sorted with ties merged. `Metrics` gives all.
-Without a name of a convention ties are pooled and nothing is added; a reference's own reading has its name.
+By default ties are pooled and nothing is added; named conventions reproduce other tools.
 """
 
 from evaluation.metrics.calibration import (
@@ -32,6 +32,7 @@ from evaluation.metrics.detection import (
     reversal,
     reversal_at,
     rocch,
+    rocch_eer,
     sort_with_warning,
     tpr_at_fpr,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "reversal_at",
     "roc",
     "rocch",
+    "rocch_eer",
     "sort_ratios",
     "sort_scores",
     "sort_with_warning",

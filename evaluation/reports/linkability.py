@@ -52,7 +52,7 @@ Cells = tuple[Any, ...]
 _CURVE = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
 _METHODS = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
 
-_LEAST_SPEAKERS = 4  # for quarters
+_LEAST_SPEAKERS = 4  # least number of speakers for quarters
 _WRITTEN = re.compile(
     r"(linkability\.json|(ranks|impostors)\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
     r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"

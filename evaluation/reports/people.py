@@ -19,7 +19,7 @@ from evaluation.reports.conditions import EnrolledSpeaker
 from evaluation.reports.outcomes import Outcome
 from evaluation.uncertainty import Interval, largest_rate
 
-_FEWEST = 10  # speakers of whom a tenth is told
+_FEWEST = 10  # least number of speakers for a tenth
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,15 @@ class Found:
     by_chance: float
     largest: Interval
 
+    @property
+    def constancy(self) -> str:
+        """How many of them are found in most of their recordings, in words."""
+        if self.mostly < self.count:
+            return f"{self.mostly} of them in most recordings"
+        if self.count == 1:
+            return "in most recordings"
+        return "all of them in most recordings"
+
 
 @dataclass(frozen=True)
 class LowestTenth:
@@ -57,7 +66,7 @@ class LowestTenth:
     eer : float
         Mean equal error rate of the trials against each of them.
     by_chance : float
-        The same if scores said nothing about speakers.
+        The rate expected for uninformative scores.
     """
 
     speakers: int

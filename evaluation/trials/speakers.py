@@ -21,7 +21,7 @@ Groups
 ------
 Tables about models, segments or speakers (sex, accent, language, ...) divide trials into groups. A table has a header;
 its first column holds ids of models, of segments, or of speakers. Where both sides of a trial have a group, the trial
-belongs to it if they agree; a trial across groups belongs to none. Where the table knows the ids of one side alone,
+belongs to it if they agree; a trial across groups belongs to none. If the table has the ids of only one side,
 that side decides.
 """
 
@@ -114,16 +114,16 @@ def warn_of_alike(
     each: str = "a speaker",
     form: Callable[[str], str] = folded,
 ) -> None:
-    """Warn of names that differ in spelling alone, such as case or form of Unicode: each of them counts.
+    """Warn of names that differ only in spelling, such as case or Unicode form, since each counts separately.
 
     Parameters
     ----------
     names : iterable of str
-        Of speakers, classes or words.
+        Names of speakers, classes or words.
     kind, each : str
-        What they are, and what each is, for the warning.
+        Nouns for the names and for each of them, for the warning.
     form : callable
-        Returns what the spellings of a name have in common.
+        Function that maps spellings of a name to a common form.
     """
     first: dict[str, str] = {}
     pairs = [(first.setdefault(form(name), name), name) for name in sorted(set(names))]
@@ -173,14 +173,14 @@ def find_speakers(
     by_segment = codes[len(of_models) :]
     models = by_model[key.models]
     segments = by_segment[key.segments]
-    # names that target trials join are one speaker
+    # names joined by target trials are one speaker
     pairs = models[key.is_target], segments[key.is_target]
     graph = coo_array((np.ones(len(pairs[0]), np.int8), pairs), shape=(len(names), len(names)))
     groups = connected_components(graph, directed=False)[1]
     mapped = np.zeros(len(names), bool)
     for places, speakers in ((by_model, model_speakers), (by_segment, segment_speakers)):
         mapped[places] |= speakers is not None
-    label: dict[int, str] = {}  # a group has the name that a map gave it, else its first
+    label: dict[int, str] = {}  # a group is named by a map, else by its first name
     for code in [*np.flatnonzero(mapped), *np.flatnonzero(~mapped)]:
         name = names[code]
         other = label.setdefault(groups[code], name)
@@ -200,31 +200,31 @@ def find_speakers(
     present = np.unique(groups[np.concatenate([models, segments])])
     labels = np.array([label[group] for group in present], object)
     warn_of_alike(labels)
-    speaker_of = np.zeros(len(names), np.int32)  # by group
+    speaker_of = np.zeros(len(names), np.int32)  # indexed by group
     table, speaker_of[present] = np.unique(labels, return_inverse=True)
     return TrialSpeakers(table, speaker_of[groups[models]], speaker_of[groups[segments]])
 
 
 class UnknownSpeakersError(DataError):
-    """Ids may not be speakers, so nothing can be said over speakers."""
+    """Error: ids may not be speakers, so that intervals over speakers are impossible."""
 
 
 class Doubt(NamedTuple):
-    """Why ids may not be speakers: they are ambiguous.
+    """Why ids may not be speakers.
 
     Attributes
     ----------
     side : {"model", "segment"}
         The side of the ids.
     text : str
-        What was observed.
+        The observation.
     """
 
     side: str
     text: str
 
     def error(self, remedy: str) -> UnknownSpeakersError:
-        """Return the refusal of intervals over speakers."""
+        """Return the error that refuses intervals over speakers."""
         return UnknownSpeakersError(f"the speakers are not known: {self.text}", remedy=remedy)
 
 
@@ -242,7 +242,7 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
     Returns
     -------
     dict of str to list of str
-        The groups with several members, each in the order of the ids; empty where there is none.
+        The groups with several members, each in the order of the ids; empty if there are none.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
 def doubt_speakers(
     key: Key, *, model_speakers: Speakers | None = None, segment_speakers: Speakers | None = None
 ) -> Doubt | None:
-    """Return why the ids of a key may not be speakers, as far as neither a map nor a target trial names theirs.
+    """Return why ids of a key without a known speaker may not be speakers.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def doubt_speakers(
     Returns
     -------
     Doubt or None
-        None where every speaker is named, or no id looks like one of several of a speaker.
+        None if every speaker is known, or no ids look like several of one speaker.
     """
     targets = key.segments[key.is_target]
     if model_speakers is None:
@@ -305,7 +305,7 @@ def doubt_speakers(
 
 
 def own_trials(key: Key) -> list[str]:
-    """Return the ids of the target trials whose model and segment have the same id.
+    """Return the ids of target trials whose model and segment have the same id.
 
     Examples
     --------
@@ -335,7 +335,7 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     Raises
     ------
     DataError
-        With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
+        With file and line: a missing column, a row of other length, an id with two values, an empty file, not UTF-8.
     """
     values: dict[str, str] = {}
     problems = Problems(path)
@@ -515,7 +515,7 @@ def _groups_of_sides(
 
 
 def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: str) -> np.ndarray:
-    """Return the speaker of each id that has a trial; of the others a blank."""
+    """Return the speaker of each id that has a trial; "" for the others."""
     used = np.unique(codes)
     listed = ids[used].tolist()
     remedy = f"the map of speakers must name the speaker of every {side} of the key"
@@ -569,7 +569,7 @@ def _look_up(
     places: Mapping[str, int],
     noun: str,
 ) -> np.ndarray | None:
-    """Group of each trial by one side, or None if the table knows none of its ids."""
+    """Return the group of each trial by one side, or None if the table has none of its ids."""
     used = np.unique(codes).tolist()
     absent = [ids[code] for code in used if ids[code] not in metadata]
     if len(absent) == len(used):

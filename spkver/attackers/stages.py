@@ -93,7 +93,7 @@ class SpeechFiles:
     work: Run
     seed: int = 0
     lacking: dict[str, set[str]] = field(default_factory=dict)
-    _vectors: dict[str, dict[Path, NDArray]] = field(default_factory=dict, repr=False)
+    _vectors: dict[str, dict[Path, NDArray[Any]]] = field(default_factory=dict, repr=False)
     _features: dict[str, list[DirectoryFeatures]] = field(default_factory=dict, repr=False)
 
     def read(self, source: Source, directory: DataDir) -> None:
@@ -248,7 +248,7 @@ class SpeechFiles:
             title, f"{folder}/{TRAINED}", step="network", make=make, read=load_json, origin=origin
         )
         extractor = open_extractor(f"trained:{stage.path.parent}", source.windows)
-        return TrainedNetwork(self, ExtractorSource(extractor))
+        return TrainedNetwork(self, ExtractorSource(extractor), folder)
 
     def _learn_mixture(
         self, source: MixtureSource, training: DataDir, folder: str
@@ -275,7 +275,7 @@ class SpeechFiles:
 class ExtractedVectors(NamedTuple):
     """The vectors of an extractor; see `spkver.attackers.protocol.Vectors`."""
 
-    known: Mapping[Path, NDArray]
+    known: Mapping[Path, NDArray[Any]]
 
     def __call__(self, directory: DataDir) -> Embeddings:
         """Return the vectors of a data directory that was read, sorted by utterance."""
@@ -286,10 +286,19 @@ class ExtractedVectors(NamedTuple):
 
 
 class TrainedNetwork(NamedTuple):
-    """The vectors of a trained network, extracted when they are asked for; see `spkver.attackers.protocol.Vectors`."""
+    """The vectors of a trained network, extracted when they are asked for; see `spkver.attackers.protocol.Vectors`.
+
+    Attributes
+    ----------
+    speech : SpeechFiles
+    source : ExtractorSource
+    folder : str
+        Where the network is, in the folder of the run.
+    """
 
     speech: SpeechFiles
     source: ExtractorSource
+    folder: str
 
     def __call__(self, directory: DataDir) -> Embeddings:
         """Return the vectors of a data directory, sorted by utterance."""
@@ -459,9 +468,13 @@ def learn_models(speech: SpeechFiles, attacker: Attacker, training: TrainingSet)
         learn = partial(attacker.fit, training, vectors, seed=speech.seed, jobs=speech.run.jobs)
         record = attacker.backend_record(training)
         if record is not None:
+            network: dict[str, str] = {}
             if isinstance(vectors, TrainedNetwork):
                 record = [record, vectors.source.key]
-            return Trained(_fit_backend(speech, attacker, training, record, learn), vectors)
+                network["network"] = vectors.folder
+            return Trained(
+                _fit_backend(speech, attacker, training, record, learn, network), vectors
+            )
         learnt = learn()
         if learnt.choice is not None:
             folder = make_folder(speech.run.path(f"{training.folder}/{attacker.name}"))
@@ -487,8 +500,12 @@ def _fit_backend(
     training: TrainingSet,
     record: Any,
     learn: Callable[[], Any],
+    network: Mapping[str, str],
 ) -> Callable[[], Any]:
-    """Choose and train a backend, or reuse the one from an earlier run; return the function that reads it."""
+    """Choose and train a backend, or reuse the one from an earlier run; return the function that reads it.
+
+    The file of its choice also names the folder of its network, if that was trained.
+    """
     versions = lists.limited(training.versions, attacker.utterances, seed=speech.seed)
     folder = make_folder(speech.run.path(f"{training.folder}/{attacker.name}"))
     run = Run(folder, speech.run.jobs, speech.run.force, quiet=True)
@@ -497,9 +514,8 @@ def _fit_backend(
     def make(path: Path) -> None:
         learnt = learn()
         write_backend(file, learnt.model)
-        write_json(
-            path, {"attacker": attacker.name, "training": whole_name(versions[0]), **learnt.choice}
-        )
+        names = {"attacker": attacker.name, "training": whole_name(versions[0]), **network}
+        write_json(path, {**names, **learnt.choice})
 
     speakers = [sorted(version.speakers.items()) for version in versions]
     choice = run.stage(

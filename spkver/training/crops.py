@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,52 @@ from numpy.typing import NDArray
 
 from spkver.audio import read_audio
 from spkver.extractors import kaldi_filterbanks
+from spkver.training.speech import TrainingSpeech
 
 RATE = 16000
-_MOST_FRAMES, _MOST_BANDS = 20, 8  # of a mask
+_MOST_FRAMES = 20  # of a mask
+_MOST_BANDS = 8
+
+
+def random_batch(
+    training: TrainingSpeech,
+    versions: Mapping[str, Sequence[Path]],
+    count: int,
+    seconds: float,
+    draw: np.random.Generator,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Draw utterances, a version of each, and a part of that.
+
+    Parameters
+    ----------
+    training : TrainingSpeech
+    versions : mapping of str to sequence of Path
+        Recordings of each utterance.
+    count : int
+        Number of crops B; an utterance is drawn twice only if there are fewer.
+    seconds : float
+        Length of a crop.
+    draw : Generator
+
+    Returns
+    -------
+    crops : ndarray of float32 of shape (B, T, 80)
+        See `random_crop`.
+    speakers : ndarray of int64 of shape (B,)
+        Positions among the sorted speakers.
+    """
+    row_of = {speaker: row for row, speaker in enumerate(training.speakers)}
+    utterances = len(training.utterances)
+    chosen = draw.choice(utterances, count, replace=utterances < count)
+    crops = []
+    rows = []
+    for number in chosen:
+        utterance = training.utterances[number]
+        paths = versions[utterance.id]
+        path = paths[int(draw.integers(len(paths)))]
+        crops.append(random_crop(path, seconds, draw))
+        rows.append(row_of[utterance.speaker])
+    return np.stack(crops), np.array(rows, np.int64)
 
 
 def random_crop(path: Path, seconds: float, draw: np.random.Generator) -> NDArray[np.float32]:

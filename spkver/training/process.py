@@ -12,8 +12,8 @@ A trainer is a module, a file or one that can be imported::
 
 ========  ======================================================================================================
 training  `TrainingSpeech`
-folder    Path; what `train` writes there is kept, also if it is killed: then it is called again with the same folder
-seed      int; all that is drawn should depend on it
+folder    Path; files that `train` writes there are kept; if it is killed, it is called again with the same folder
+seed      int; all random numbers should depend on it
 settings  dict; ``attacker_settings.NAME.settings``
 device    str; such as "cpu" or "cuda"
 threads   int; libraries that read ``OMP_NUM_THREADS`` keep to it
@@ -21,6 +21,10 @@ progress  function of two numbers, done and total, and of a text for the log
 returned  None, or an extractor as `spkver embed` takes it, with a file in the folder, such as ``onnx:network.onnx``;
           without one, `load` gives the function that computes vectors, see `spkver.extractors`
 ========  ======================================================================================================
+
+What it says of its network in ``training.json``, an object in its folder, stands in the results; all keys are optional:
+``held_out_eer``, error rates by the number of steps; ``steps``, one of these numbers, after which the network is used;
+``speakers`` and ``versions``, numbers of what it was trained on; ``torch``; and others.
 """
 
 from __future__ import annotations
@@ -40,16 +44,19 @@ from pathlib import Path
 from typing import Any
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import write_text
+from spkbase.files import load_json, write_text
 from spkbase.plugins import TimeLimitError, end_process, load_plugin, start_process
 from spkver.training.speech import TrainingSpeech
 
 logger = logging.getLogger(__name__)
 
-LOG = "train.log"
-"""What a trainer prints, in its folder."""
+RECORD = "training.json"
+"""What a trainer says of its network, in its folder."""
 
-_SHOWN = 500  # characters of what a trainer prints, in an error
+LOG = "train.log"
+"""The file with a trainer's output, in its folder."""
+
+_SHOWN = 500  # last characters of a trainer's output that an error shows
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -64,7 +71,7 @@ def check_trainer(module: str) -> Path:
     Raises
     ------
     ConfigError
-        If there is no such module, or it defines no function ``train``.
+        If there is no such module, or it does not define a function ``train``.
     """
     remedy = "give FILE.py with a function train, see docs/own_extractors.md"
     path = Path(module)
@@ -107,21 +114,22 @@ def train_network(
     folder : Path
         An existing folder.
     seed, settings, device, threads
-        What the trainer gets, see the module.
+        Arguments of the trainer, see the module.
     seconds : float
         Time limit.
     name : str
-        Of the attacker, for the log.
+        Name of the attacker, for the log.
 
     Returns
     -------
     str
-        What the trainer returned; empty for None.
+        The extractor that the trainer returned; empty for None.
 
     Raises
     ------
     DataError
-        If the trainer raises, if its process ends, or after the time limit (`TimeLimitError`).
+        If the trainer raises an error, its process ends, or the time limit passes (`TimeLimitError`); or as
+        `read_record`.
     """
     request = {
         "module": module,
@@ -153,13 +161,47 @@ def train_network(
         raise DataError(f"its process ended with status {process.returncode}. {last}".strip())
     if "error" in answer:
         raise DataError(answer["error"])
+    read_record(folder)
     return str(answer["network"])
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return what a trainer says of its network, see the module; empty if it says nothing.
+
+    Returns
+    -------
+    dict
+        With ``eer_before``, the rate after the fewest steps, and ``eer_after``, the rate of the network that is used.
+
+    Raises
+    ------
+    DataError
+        If it has another form.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return {}
+    record = load_json(path)
+    try:
+        rates = {int(step): float(rate) for step, rate in record.get("held_out_eer", {}).items()}
+        counts = [record.get(key, 0) for key in ("steps", "speakers", "versions")]
+        if not all(isinstance(count, int) for count in counts):
+            raise TypeError("steps, speakers and versions are whole numbers")
+        if rates:
+            record["eer_before"] = rates[min(rates)]
+            record["eer_after"] = rates[record["steps"]]
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        text = (
+            f"expected an object with held_out_eer and steps, see docs/own_extractors.md: {error!r}"
+        )
+        raise DataError(text, file=path) from error
+    return dict(record)
 
 
 def serve() -> None:
     """Run the trainer of the request that the command line names; one line of JSON for each call of `progress`."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the trainer prints goes to its log
+    os.dup2(2, 1)  # the trainer's output goes to its log
 
     def reply(answer: Mapping[str, Any]) -> None:
         sys.stdout.flush()
@@ -176,10 +218,10 @@ def serve() -> None:
         training = TrainingSpeech.from_json(request["training"])
         given = (request["seed"], request["settings"], request["device"], request["threads"])
         network = train(training, Path(request["folder"]), *given, progress)
-        reply({"network": "" if network is None else str(network)})
+        reply({"network": str("" if network is None else network)})
     except DataError as error:
         reply({"error": error.text})
-    except BaseException as error:  # whatever it raises is the trainer's fault
+    except BaseException as error:  # any other error is the trainer's fault
         traceback.print_exc()
         reply({"error": f"{type(error).__name__}: {error}"})
 

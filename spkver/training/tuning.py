@@ -4,9 +4,9 @@ The network learns to tell the training speakers apart in crops of two seconds, 
 classifier starts with the vectors of the speakers' original recordings. Speakers that are held out decide how many
 steps are used, and whether the tuned network is used at all.
 
-    FOLDER/tuned.pt      its tensors, for the extractor campplus:tuned.pt
-    FOLDER/tuning.json   equal error rates of the held-out speakers
-    FOLDER/unfinished.pt what a killed training goes on from
+    FOLDER/tuned.pt        its tensors, for the extractor campplus:tuned.pt
+    FOLDER/training.json   equal error rates of the held-out speakers
+    FOLDER/unfinished.pt   the state from which a killed training continues
 
 References
 ----------
@@ -32,14 +32,15 @@ from spkbase.seeding import stream
 from spkbase.version import library_version
 from spkver.extractors import SOURCES, find_weights, read_weights
 from spkver.training.campplus import campplus_vectors
-from spkver.training.crops import middle_crop, random_crop
+from spkver.training.crops import middle_crop, random_batch
+from spkver.training.process import RECORD
 from spkver.training.speech import TrainingSpeech
 
-NETWORK, RECORD, UNFINISHED = "tuned.pt", "tuning.json", "unfinished.pt"
+NETWORK = "tuned.pt"
+UNFINISHED = "unfinished.pt"
 
 _JUDGED_SECONDS = 4.0
-_FURTHER = 1000  # added to the seed of the run: its own draws have the next seeds
-_CLASSIFIER = 10.0  # how much faster the classifier learns
+_CLASSIFIER = 10.0  # learning rate of the classifier, as a multiple of the network's
 _NEARLY_ONE = 1 - 1e-6
 
 Tensor = Any
@@ -53,7 +54,7 @@ class TuningConfig:
     ----------
     steps : int
     judged : int
-        Steps from one judgement by held-out speakers to the next.
+        Steps from one test on the held-out speakers to the next.
     batch : int
         Crops of a step.
     seconds : float [s]
@@ -64,9 +65,9 @@ class TuningConfig:
     margin : float [rad]
     scale : float
     draws : int
-        Most anonymised versions of a recording; there are no more than crops of it.
+        The most anonymised versions of a recording; never more than crops are taken of it.
     weights : str
-        Where the weights to start with are, see `spkver.extractors.find_weights`.
+        Folder or file of the weights to start with, see `spkver.extractors.find_weights`.
     """
 
     steps: int = 40
@@ -88,7 +89,11 @@ class TuningConfig:
         if self.seconds < 0.5:
             raise ConfigError(f"seconds is {self.seconds}: expected at least 0.5")
 
-    def rate_at(self, step: int) -> float:
+    def versions_for(self, recordings: int) -> int:
+        """Return how many versions each of some recordings has: no more than crops are taken of it."""
+        return min(self.draws, math.ceil(self.steps * self.batch / recordings))
+
+    def rate_at(self, step: float) -> float:
         """Return the learning rate of a step, from 1 to `steps`."""
         if step <= self.warmup:
             return self.rate * step / self.warmup
@@ -115,16 +120,16 @@ def train(
     torch = imported("torch", "torch", "tuning")
     torch.set_num_threads(threads)
     config = load_config(TuningConfig, defaults=settings)
-    versions = _versions(training, config, seed, threads)
+    most = config.versions_for(len(training.utterances))
+    versions = training.further_versions(most, seed=seed, jobs=threads)
     tuner = Tuner(config, device)
     unfinished = folder / UNFINISHED
 
     def judge() -> None:
         tuner.judged[tuner.step] = training.held_out.eer(tuner.vector)
         if tuner.best == tuner.step:
-            tuner.save(
-                folder / NETWORK, {name: tensor.detach() for name, tensor in tuner.tensors.items()}
-            )
+            tensors = {name: tensor.detach() for name, tensor in tuner.tensors.items()}
+            tuner.save(folder / NETWORK, tensors)
         tuner.save(unfinished, tuner.state())
         rate = tuner.judged[tuner.step]
         progress(tuner.step, config.steps, f"steps, EER of held-out speakers {100 * rate:.1f} %")
@@ -135,9 +140,8 @@ def train(
         tuner.classify(training)
         judge()
     while tuner.step < config.steps:
-        tuner.learn(
-            *_batch(training, versions, config, stream(seed, f"crops of step {tuner.step}"))
-        )
+        draw = stream(seed, f"crops of step {tuner.step}")
+        tuner.learn(*random_batch(training, versions, config.batch, config.seconds, draw))
         if tuner.step % config.judged == 0 or tuner.step == config.steps:
             judge()
     record = {
@@ -167,11 +171,11 @@ class Tuner:
         The network; statistics of batches stay as they are.
     classifier : torch.Tensor of shape (speakers, D)
     step : int
-        Steps that were done.
+        Number of steps so far.
     judged : dict of int to float
         Equal error rate of the held-out speakers after some steps.
     bfloat16 : bool
-        Whether products are of this type, which processors that have it compute faster.
+        Whether products use this type, which is faster on processors that support it.
     """
 
     def __init__(self, config: TuningConfig, device: str) -> None:
@@ -181,14 +185,14 @@ class Tuner:
         self.device = device
         self.step = 0
         self.judged: dict[int, float] = {}
-        # there is no public function
-        self.bfloat16 = device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        self.bfloat16 = has_bfloat16(device)
         weights, _ = read_weights(SOURCES["campplus"], find_weights("campplus", config.weights))
         self.tensors: dict[str, Tensor] = {}
         for name, value in weights.items():
             tensor = torch.from_numpy(np.array(value)).to(device)
-            is_tuned = tensor.is_floating_point() and "running" not in name
-            self.tensors[name] = tensor.float().requires_grad_() if is_tuned else tensor
+            if tensor.is_floating_point() and "running" not in name:
+                tensor = tensor.float().requires_grad_()
+            self.tensors[name] = tensor
         self.classifier: Tensor = None
 
     @property
@@ -213,7 +217,7 @@ class Tuner:
             Rows of the classifier.
         """
         import torch
-        from torch.nn.functional import cross_entropy, normalize, one_hot
+        from torch.nn.functional import normalize
 
         self.step += 1
         network, classifier = self.optimizer.param_groups
@@ -221,10 +225,7 @@ class Tuner:
         classifier["lr"] = _CLASSIFIER * network["lr"]
         targets = torch.from_numpy(speakers).to(self.device)
         cosines = normalize(self._vectors(frames)) @ normalize(self.classifier).T
-        angles = cosines.clamp(-_NEARLY_ONE, _NEARLY_ONE).acos()
-        is_target = one_hot(targets, len(self.classifier))
-        logits = self.config.scale * (angles + self.config.margin * is_target).cos()
-        loss = cross_entropy(logits, targets)
+        loss = angular_margin_loss(cosines, targets, self.config.margin, self.config.scale)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
@@ -234,14 +235,13 @@ class Tuner:
         """Return the vector of the middle of a recording."""
         import torch
 
+        frames = middle_crop(path, _JUDGED_SECONDS)[None]
         with torch.no_grad():
-            vector: NDArray[np.float32] = (
-                self._vectors(middle_crop(path, _JUDGED_SECONDS)[None])[0].cpu().numpy()
-            )
+            vector: NDArray[np.float32] = self._vectors(frames)[0].cpu().numpy()
         return vector
 
     def state(self) -> dict[str, Any]:
-        """Return all that `resume` needs."""
+        """Return the state for `resume`."""
         parts = {
             "tensors": self.tensors,
             "classifier": self.classifier,
@@ -250,7 +250,7 @@ class Tuner:
         return {**parts, "step": self.step, "judged": self.judged}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         import torch
 
         with torch.no_grad():
@@ -279,42 +279,40 @@ class Tuner:
         import torch
 
         inputs = torch.from_numpy(frames).to(self.device)
-        with torch.autocast(
-            self.device.partition(":")[0], dtype=torch.bfloat16, enabled=self.bfloat16
-        ):
+        kind = self.device.partition(":")[0]
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=self.bfloat16):
             vectors = campplus_vectors(self.tensors, inputs)
         return vectors.float()
 
 
-def _versions(
-    training: TrainingSpeech, config: TuningConfig, seed: int, jobs: int
-) -> dict[str, list[Path]]:
-    """Return the versions of each utterance; more are made where several crops are taken of each."""
-    versions = {utterance.id: list(utterance.versions) for utterance in training.utterances}
-    there = max(map(len, versions.values()))
-    most = min(config.draws, math.ceil(config.steps * config.batch / len(versions)))
-    if training.anonymizer is not None:
-        for number in range(there, most):
-            for name, path in training.anonymise(seed + _FURTHER + number, jobs=jobs).items():
-                versions[name].append(path)
-    return versions
+def angular_margin_loss(cosines: Tensor, targets: Tensor, margin: float, scale: float) -> Tensor:
+    """Return the cross-entropy of speakers, where the angle to the own speaker is larger by a margin.
+
+    Parameters
+    ----------
+    cosines : torch.Tensor of shape (B, speakers)
+        Of vectors with the rows of a classifier.
+    targets : torch.Tensor of int64 of shape (B,)
+        The own speakers.
+    margin : float [rad]
+    scale : float
+        Factor of the cosines.
+
+    References
+    ----------
+    J. Deng, J. Guo, N. Xue and S. Zafeiriou, "ArcFace: Additive angular margin loss for deep face recognition", CVPR
+    2019, eq. 3.
+    """
+    from torch.nn.functional import cross_entropy, one_hot
+
+    angles = cosines.clamp(-_NEARLY_ONE, _NEARLY_ONE).acos()
+    is_target = one_hot(targets, cosines.shape[1])
+    return cross_entropy(scale * (angles + margin * is_target).cos(), targets)
 
 
-def _batch(
-    training: TrainingSpeech,
-    versions: Mapping[str, list[Path]],
-    config: TuningConfig,
-    draw: np.random.Generator,
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return crops of utterances that are drawn, and the rows of their speakers."""
-    row_of = {speaker: row for row, speaker in enumerate(training.speakers)}
-    count = len(training.utterances)
-    chosen = draw.choice(count, config.batch, replace=count < config.batch)
-    crops = []
-    rows = []
-    for number in chosen:
-        utterance = training.utterances[number]
-        path = versions[utterance.id][draw.integers(len(versions[utterance.id]))]
-        crops.append(random_crop(path, config.seconds, draw))
-        rows.append(row_of[utterance.speaker])
-    return np.stack(crops), np.array(rows, np.int64)
+def has_bfloat16(device: str) -> bool:
+    """Return whether products of this type are fast: on graphics cards, and on processors with instructions for it."""
+    import torch
+
+    # there is no public function
+    return device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -26,6 +26,7 @@ from evaluation.reports import (
     LastRun,
     Results,
     Seeds,
+    TrainedNetwork,
     UtilityFigure,
     list_in_words,
     percent,
@@ -37,6 +38,7 @@ from spkbase.files import file_digest, load_json, to_json, write_text
 from spkbase.runs import Run
 from spkbase.version import versions
 from spkver.corpora import is_simulated
+from spkver.training import read_record
 from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.challenge_files import (
     ChallengeRow,
@@ -125,6 +127,7 @@ def _results(
     config = experiment.config
     suffix = experiment.suffix
     anonymiser = describe(experiment.anonymizer, sets, suffix=suffix, seed=config.seed)
+    choices = _chosen_backends(run.output, sets, config)
     taught: set[str] = set()
     for name in sets.training_sets:
         taught.update(sets.original[name].speakers.values())
@@ -137,7 +140,8 @@ def _results(
         suffix=suffix,
         simulated=is_simulated(experiment.data),
         anonymiser=anonymiser,
-        choices=_chosen_backends(run.output, sets, config),
+        choices=choices,
+        trained_networks=_trained_networks(run.output, choices, config),
         undoing=_estimations(run.output, sets, config),
         attackers_run=attackers_run(config, table.conditions),
         failures=tuple(experiment.failures.listed),
@@ -345,6 +349,27 @@ def _chosen_backends(output: Path, sets: Sets, config: Config) -> tuple[ChosenBa
                 if path.is_file():
                     choices.append(ChosenBackend.from_dict(load_json(path)))
     return tuple(choices)
+
+
+def _trained_networks(
+    output: Path, choices: Sequence[ChosenBackend], config: Config
+) -> tuple[TrainedNetwork, ...]:
+    """Return what trainers say of their networks, and which attackers use each."""
+    users: dict[str, list[ChosenBackend]] = {}
+    for choice in choices:
+        if choice.network:
+            users.setdefault(choice.network, []).append(choice)
+    networks = []
+    for folder, using in users.items():
+        facts = {
+            **read_record(output / folder),
+            "folder": folder,
+            "training": using[0].training,
+            "attackers": [choice.attacker for choice in using],
+            "seed": config.seed,
+        }
+        networks.append(TrainedNetwork.from_dict(facts))
+    return tuple(networks)
 
 
 def _estimations(output: Path, sets: Sets, config: Config) -> tuple[Estimation, ...]:

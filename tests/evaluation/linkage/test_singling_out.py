@@ -33,7 +33,7 @@ def brute(calibration, tested):
 
 
 @pytest.mark.parametrize("n_calibration", [1, 2, 9])
-def test_isolations_against_a_loop(n_calibration):
+def test_isolations_equal_a_plain_loop(n_calibration):
     rng = np.random.default_rng(0)
     calibration, tested = (
         rng.standard_normal((50, 12, n_calibration)),
@@ -42,7 +42,7 @@ def test_isolations_against_a_loop(n_calibration):
     assert isolations(calibration, tested).tolist() == brute(calibration, tested)
 
 
-def test_chance_is_that_of_independent_scores():
+def test_chance_equals_that_of_independent_scores():
     """A random predicate of weight 1 / N isolates with a probability near exp(-1)."""
     assert pytest.approx(math.exp(-1)) == CHANCE
     rng = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def test_chance_is_that_of_independent_scores():
     assert successes.mean() == pytest.approx(CHANCE, abs=0.03)
 
 
-def test_embeddings_that_say_nothing_and_that_say_all():
+def test_random_embeddings_single_out_nobody_and_perfect_ones_everybody():
     rng = np.random.default_rng(0)
     voices = rng.standard_normal((40, 1, 64))
     enrol = people(voices)
@@ -70,7 +70,7 @@ def test_embeddings_that_say_nothing_and_that_say_all():
     assert perfect.per_predicate.shape == (40,)
 
 
-def test_conversations_are_means_in_the_order_of_the_file():
+def test_conversations_are_means_in_file_order():
     """Two utterances that lie on either side of a voice make one conversation that is it."""
     rng = np.random.default_rng(0)
     voices, aside = rng.standard_normal((20, 1, 32)), 5 * rng.standard_normal((20, 3, 32))
@@ -79,7 +79,7 @@ def test_conversations_are_means_in_the_order_of_the_file():
     assert singling_out(people(voices), people(pairs), utterances=1).probability.value < 0.8
 
 
-def test_five_hundred_are_attacked_at_most_drawn_by_the_seed():
+def test_at_most_500_speakers_are_attacked_and_drawn_by_the_seed():
     rng = np.random.default_rng(0)
     enrol, trial = people(rng.standard_normal((520, 1, 4))), people(rng.standard_normal((30, 2, 4)))
     found, again, other = (
@@ -112,7 +112,7 @@ def test_speakers_with_too_few_conversations_are_left_out():
         (0, "expected at least 1 utterance, got 0"),
     ],
 )
-def test_bad_numbers(utterances, message):
+def test_bad_numbers_are_refused(utterances, message):
     rng = np.random.default_rng(0)
     sides = people(rng.standard_normal((6, 1, 8))), people(rng.standard_normal((6, 4, 8)))
     with pytest.raises(DataError, match=message):

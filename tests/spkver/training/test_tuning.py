@@ -9,13 +9,12 @@ import pytest
 import soundfile
 from network_oracle import random_campplus
 from torch_writer import Tensors, write_torch
+from training_voices import training_speech
 
 from spkbase.errors import ConfigError
-from spkver.anonymization import AnonymizerConfig
 from spkver.attackers import parse_spec
 from spkver.attackers.vector_attacker import tuned_attacker
 from spkver.extractors import ExtractorSettings, kaldi_filterbanks, open_extractor
-from spkver.training import HeldOut, TrainingSpeech, Utterance
 from spkver.training.crops import middle_crop, random_crop
 from spkver.training.tuning import TuningConfig, train
 
@@ -30,37 +29,9 @@ SETTINGS = {
 }
 
 
-def sound(speaker, take):
-    """A second of a voice with pitch and formants of its own, in noise."""
-    draw = np.random.default_rng([speaker, take])
-    pulses = np.zeros(19200)
-    pulses[:: 100 + 17 * speaker] = 1
-    colour = np.random.default_rng(speaker).standard_normal(40)
-    return (
-        np.convolve(pulses, colour, "same") * 0.05 + 0.002 * draw.standard_normal(19200)
-    ).astype(np.float32)
-
-
 @pytest.fixture(scope="module")
 def speech(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("speech")
-
-    def write(speaker, take):
-        path = folder / f"{speaker}-{take}.wav"
-        soundfile.write(path, sound(speaker, take), 16000)
-        return path
-
-    utterances = []
-    for speaker in range(5):
-        for take in range(2):
-            path = write(speaker, take)
-            utterances.append(Utterance(path.stem, str(speaker), "f", path, (path,)))
-    enrolment = {str(speaker): [write(speaker, 0)] for speaker in (5, 6, 7)}
-    tested = {f"{speaker}-1": write(speaker, 1) for speaker in (5, 6, 7)}
-    trials = [(model, name, name.startswith(model)) for model in enrolment for name in tested]
-    return TrainingSpeech(
-        tuple(utterances), HeldOut(enrolment, tested, trials), AnonymizerConfig(), folder / "again"
-    )
+    return training_speech(tmp_path_factory.mktemp("speech"))
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +68,13 @@ def test_the_network_gives_the_vectors_of_onnxruntime(weights):
     assert cosines.min() > 1 - 1e-6
 
 
-def test_a_tuned_network_is_an_extractor_and_the_fewest_best_steps_are_used(
+def test_a_tuned_network_is_an_extractor_and_keeps_the_earliest_best_step(
     speech, weights, tmp_path
 ):
     pytest.importorskip("onnxruntime")
     told = []
     spec = tuned(speech, weights, tmp_path / "a", lambda *text: told.append(text))
-    record = json.loads((tmp_path / "a/tuning.json").read_text())
+    record = json.loads((tmp_path / "a/training.json").read_text())
     rates = {int(step): rate for step, rate in record["held_out_eer"].items()}
     assert sorted(rates) == [0, 2, 4]
     assert record["steps"] == min(
@@ -118,7 +89,7 @@ def test_a_tuned_network_is_an_extractor_and_the_fewest_best_steps_are_used(
     assert not (tmp_path / "a/unfinished.pt").exists()
 
 
-def test_training_goes_on_after_a_kill_with_the_same_result(speech, weights, tmp_path):
+def test_training_resumes_after_a_kill_with_the_same_result(speech, weights, tmp_path):
     class Killed(BaseException):
         pass
 
@@ -132,13 +103,13 @@ def test_training_goes_on_after_a_kill_with_the_same_result(speech, weights, tmp
     assert (tmp_path / "killed/unfinished.pt").exists()
     tuned(speech, weights, tmp_path / "killed")
     rates = [
-        json.loads((tmp_path / name / "tuning.json").read_text())["held_out_eer"]
+        json.loads((tmp_path / name / "training.json").read_text())["held_out_eer"]
         for name in ("whole", "killed")
     ]
     assert rates[0] == rates[1]
 
 
-def test_a_step_lowers_the_loss_and_changes_all_but_the_statistics_of_batches(speech, weights):
+def test_a_step_lowers_the_loss_and_changes_all_parameters_but_batch_statistics(speech, weights):
     torch = pytest.importorskip("torch")
     from spkver.training.tuning import Tuner
 
@@ -186,7 +157,7 @@ def test_crops_have_their_length_and_masks(speech):
     assert max((frames == 0).all(axis=0).sum() for frames in masked) > 4
 
 
-def test_the_rate_rises_and_falls_to_nothing():
+def test_the_learning_rate_rises_and_falls_to_zero():
     config = TuningConfig(steps=30, warmup=10, rate=1.0)
     rates = [config.rate_at(step) for step in range(1, 31)]
     np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 10)
