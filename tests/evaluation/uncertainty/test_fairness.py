@@ -121,7 +121,7 @@ def test_the_largest_of_equal_rates_is_corrected_for_selection():
     assert largest.low < 0.3 < largest.high
 
 
-@pytest.mark.parametrize(("seen", "totals"), [([], []), ([2], [1]), ([0], [0]), ([1, 2], [3])])
+@pytest.mark.parametrize(("seen", "totals"), [([], []), ([2], [1]), ([0], [0])])
 def test_counts_out_of_range_raise(seen, totals):
     with pytest.raises(DataError):
         largest_rate(seen, totals)
