@@ -6,12 +6,12 @@ BIN    := $(VENV)/bin
 EXTRAS := sphere,demo,wer,asr,whisper,networks,dask,dev
 # Tests run in so many processes; those of one file stay together, since they share what they only read.
 WORKERS ?= 2
-PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST  := -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Tests start many processes, which take compiled modules where an earlier one has left them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo check test test-all kernels docs lint clean
+.PHONY: help venv demo check test test-all kernels oldest docs wheel lint clean
 
 help:
 	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
@@ -20,6 +20,8 @@ help:
 	@echo "make test-all  the same with the slow tests (an hour)"
 	@echo "make kernels   the numerical tests as another type of CPU computes them"
 	@echo "make docs      the site of the documentation, into build/site"
+	@echo "make oldest    the tests with the oldest versions that setup.cfg allows"
+	@echo "make wheel     the source distribution and the wheel, into dist, installed once to try it"
 	@echo "make venv      only the environment in $(VENV)"
 	@echo "make clean     remove the environment and everything built"
 
@@ -44,16 +46,23 @@ lint: venv
 	$(BIN)/mypy
 
 check: lint
-	$(PYTEST) -m "not slow and not whole"
+	$(BIN)/python $(PYTEST) -m "not slow and not whole"
 
 test: lint
-	$(PYTEST)
+	$(BIN)/python $(PYTEST)
 
 test-all: lint
-	$(PYTEST) -m "" --hypothesis-profile many
+	$(BIN)/python $(PYTEST) -m "" --hypothesis-profile many
 
 kernels: venv
 	$(BIN)/python tests/other_kernel.py -n $(WORKERS) --dist loadfile
+
+# On Python 3.11, for which all these versions are there as wheels.
+oldest:
+	mkdir -p build
+	$(PYTHON) tests/lower_bounds.py > build/oldest.txt
+	PIP_CONSTRAINT=$(CURDIR)/build/oldest.txt $(MAKE) venv VENV=build/oldest
+	build/oldest/bin/python $(PYTEST)
 
 # What the site needs beside all else is installed when it is first built.
 $(VENV)/.docs-installed: $(VENV)/.installed
@@ -64,6 +73,15 @@ $(VENV)/.docs-installed: $(VENV)/.installed
 docs: $(VENV)/.docs-installed
 	$(BIN)/python -m sphinx -q -E -j 2 -W --keep-going -b html -c docs -d build/doctrees . build/site
 	$(BIN)/python docs/check_site.py build/site
+
+# The wheel is built from the source distribution, so that a file missing there is noticed.
+wheel: venv
+	rm -rf dist build/installed
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv build/installed
+	build/installed/bin/python -m pip install --quiet dist/*.whl
+	build/installed/bin/spkver --version
+	build/installed/bin/spkver-eval --version
 
 clean:
 	rm -rf $(VENV) demo build dist docs/api *.egg-info .mypy_cache .ruff_cache .pytest_cache

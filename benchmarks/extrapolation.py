@@ -29,6 +29,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.integrate import trapezoid
 
 from benchmarks.measure import repeated, study_options
 from evaluation.linkage import Extrapolation, Ranks, extrapolate, linkability_at_sizes
@@ -75,7 +76,7 @@ def true_curve(world: str) -> np.ndarray:
     # beyond the grid a heavy-tailed mated score is never beaten
     rest = t.sf(grid[-1] - 6, 5) if world == "student" else 0.0
     return np.array(
-        [np.trapezoid(density * np.exp((size - 1) * stays), grid) + rest for size in SIZES]
+        [trapezoid(density * np.exp((size - 1) * stays), grid) + rest for size in SIZES]
     )
 
 

@@ -3,9 +3,10 @@
     python -m benchmarks.public_speech DIR --librispeech Resemblyzer
     python -m benchmarks.hundred_speakers DIR/libri251 OUTPUT
 
-The first 50 women and 50 men of ``libri251`` have one recording of 8 s each, which is cut into four pieces: two for
-enrolment, two for the trials of ``libri100_test``. The recordings of the other speakers are its training set,
-``libri151``. All pieces of a speaker come from one recording, so session, channel and text help recognition.
+The first 50 women and 50 men of ``libri251`` have one recording of 8 s each, which is cut into four
+pieces: two for enrolment, two for the trials of ``libri100_test``. The recordings of the other
+speakers are its training set, ``libri151``. With fewer speakers the names have their numbers. All
+pieces of a speaker come from one recording, so session, channel and text help recognition.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from spkbase.console import Command
 from spkver.audio import read_audio, write_audio
 from spkver.datadir import DataDir, read_datadir, write_datadir
 
-TESTED = 50  # speakers of each sex
 PIECES = 4
 ENROLMENT_PIECES = 2
 
@@ -29,23 +29,28 @@ ENROLMENT_PIECES = 2
 @click.command(cls=Command, help=__doc__.split("\n\n")[0])
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
-def main(source: Path, output: Path) -> None:
+@click.option("--tested", default=50, show_default=True, help="Tested speakers of each sex.")
+@click.option("--trained", type=int, help="Speakers of the training set; all others by default.")
+def main(source: Path, output: Path, tested: int, trained: int | None) -> None:
     """Write the data directories."""
     datadir = read_datadir(source)
-    tested = choose_speakers(datadir)
+    chosen = choose_speakers(datadir, tested)
+    others = sorted(set(datadir.sexes) - chosen)[:trained]
+    tests = f"libri{len(chosen)}_test"
+    training = f"libri{len(others)}"
     directories: dict[str, list[Utterance]] = {}
     for name, speaker in sorted(datadir.speakers.items()):
+        if speaker not in chosen and speaker not in others:
+            continue
         samples, rate = read_audio(datadir.recordings[name])
-        pieces = cut(samples) if speaker in tested else [samples]
+        pieces = cut(samples) if speaker in chosen else [samples]
         for number, piece in enumerate(pieces):
             sex = datadir.sexes[speaker]
-            directory = "libri151"
-            if speaker in tested:
-                directory = (
-                    "libri100_test_enrolls"
-                    if number < ENROLMENT_PIECES
-                    else f"libri100_test_trials_{sex}"
-                )
+            directory = training
+            if speaker in chosen:
+                directory = f"{tests}_trials_{sex}"
+                if number < ENROLMENT_PIECES:
+                    directory = f"{tests}_enrolls"
             path = output.resolve() / directory / "wav" / f"{name}-{number}.wav"
             path.parent.mkdir(parents=True, exist_ok=True)
             write_audio(path, piece, rate)
@@ -67,12 +72,12 @@ def main(source: Path, output: Path) -> None:
         click.echo(f"{output / directory}: {len(names)} utterances")
 
 
-def choose_speakers(datadir: DataDir) -> set[str]:
+def choose_speakers(datadir: DataDir, of_each_sex: int) -> set[str]:
     """Return the first speakers of each sex, in the order of their names."""
     chosen = set[str]()
     for sex in "fm":
         speakers = sorted(speaker for speaker, its_sex in datadir.sexes.items() if its_sex == sex)
-        chosen.update(speakers[:TESTED])
+        chosen.update(speakers[:of_each_sex])
     return chosen
 
 

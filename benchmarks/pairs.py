@@ -45,6 +45,7 @@ KINDS = (
     ("any", 0.5),
     ("same words", 0.2),
     ("same words", 0.5),
+    ("two speakers", 1.0),  # who exchange all their recordings
 )
 PATH = click.Path(path_type=Path)
 
@@ -173,7 +174,10 @@ def draw(work: Path, draws: int) -> None:
                     pairings.append(of_few(compared, evidence, rng))
                     truths.append(0.0)
                     continue
-                names = exchange(compared, share, rng, same_words=kind == "same words")
+                if kind == "two speakers":
+                    names = exchange_two(compared, rng)
+                else:
+                    names = exchange(compared, share, rng, same_words=kind == "same words")
                 pairings.append(judge_pairs(replace(compared, recordings=names), evidence))
                 truths.append(exchanged_between_speakers(compared, names))
             print(f"| {name} | {anonymiser} | {kind} | {describe(pairings, truths)} |", flush=True)
@@ -192,6 +196,21 @@ def exchange(
     for rows in groups.values():
         for target, row in zip(rows, rows[1:] + rows[:1], strict=True):
             names[target] = compared.recordings[row]
+    return tuple(names)
+
+
+def exchange_two(compared: Compared, rng: np.random.Generator) -> tuple[str, ...]:
+    """Return the names of recordings after two speakers exchanged theirs, in an order drawn at random."""
+    speakers = compared.original.speakers
+    first, second = rng.permutation(sorted(set(speakers.values())))[:2]
+    names = list(compared.recordings)
+    own = {
+        speaker: [row for row, name in enumerate(names) if speakers[name] == speaker]
+        for speaker in (first, second)
+    }
+    for row, other in zip(own[first], rng.permutation(own[second]), strict=False):
+        names[row] = compared.recordings[other]
+        names[other] = compared.recordings[row]
     return tuple(names)
 
 

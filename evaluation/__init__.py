@@ -1,6 +1,6 @@
 """Metrics of speaker-verification scores: errors, calibration, privacy, with confidence intervals.
 
-The subpackages are `metrics`, `linkage`, `uncertainty`, `formats` and so on; what is used most is here.
+The subpackages are `metrics`, `linkage`, `uncertainty`, `formats` and so on; the most used names are here.
 
 Examples
 --------
@@ -26,6 +26,7 @@ from evaluation.formats import (
     write_scores,
 )
 from evaluation.linkage import (
+    disclosure_overview,
     extrapolate,
     linkability,
     rank_embeddings,
@@ -94,6 +95,7 @@ __all__ = [
     "confidence_intervals",
     "cosine_scores",
     "d_sys",
+    "disclosure_overview",
     "eer",
     "effective_prior",
     "error_rate",

@@ -214,7 +214,9 @@ class ComputedRows(_Rows):
         compute: Callable[[NDArray[np.int64]], NDArray[Any]],
         dtype: Any = np.float64,
     ) -> None:
-        self.shape, self._compute, self.dtype = shape, compute, np.dtype(dtype)
+        self.shape = shape
+        self._compute = compute
+        self.dtype = np.dtype(dtype)
 
     def __getitem__(self, index: slice | NDArray[np.int64]) -> NDArray[Any]:
         """Compute the rows of a slice, or of an array of integers."""

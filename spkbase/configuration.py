@@ -92,8 +92,10 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     for layer in layers:
         for key, value in layer.items():
             before = result.get(key)
-            if isinstance(value, Mapping):
-                value = merged(before, value) if isinstance(before, Mapping) else merged(value)
+            if isinstance(value, Mapping) and isinstance(before, Mapping):
+                value = merged(before, value)
+            elif isinstance(value, Mapping):
+                value = merged(value)
             result[key] = value
     return result
 
@@ -164,23 +166,32 @@ def convert(value: Any, hint: Any, name: str) -> Any:
             return None
         return convert(value, next(kind for kind in arguments if kind is not type(None)), name)
     if origin is tuple:
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            value = [value]
-        if arguments[-1] is Ellipsis:
-            return tuple(convert(item, arguments[0], name) for item in value)
-        if len(value) != len(arguments):
-            raise ConfigError(f"{name} must hold {len(arguments)} values, got {value!r}")
-        return tuple(convert(item, kind, name) for item, kind in zip(value, arguments, strict=True))
+        return _tuple(value, arguments, name)
     if origin is typing.Literal:
         if value not in arguments:
-            raise ConfigError(
-                f"{name} must be one of {', '.join(map(str, arguments))}, got {value!r:.80}"
-            )
+            allowed = ", ".join(map(str, arguments))
+            raise ConfigError(f"{name} must be one of {allowed}, got {value!r:.80}")
         return value
     if origin is dict:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{name} holds names with values, got {value!r:.80}")
         return {key: convert(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
+    return _scalar(value, hint, name)
+
+
+def _tuple(value: Any, kinds: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    """Convert a sequence, or a single value, to a tuple of some types."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        value = [value]
+    if kinds[-1] is Ellipsis:
+        kinds = kinds[:1] * len(value)
+    if len(value) != len(kinds):
+        raise ConfigError(f"{name} must hold {len(kinds)} values, got {value!r}")
+    return tuple(convert(item, kind, name) for item, kind in zip(value, kinds, strict=True))
+
+
+def _scalar(value: Any, hint: Any, name: str) -> Any:
+    """Convert a number, a text or a truth value."""
     if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
         # YAML 1.1 takes 1e-3 for a string
         with suppress(ValueError, OverflowError):
@@ -264,11 +275,7 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
     hints = typing.get_type_hints(kind)
     hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     arguments = {}
-    if hasattr(kind, "implied"):
-        try:
-            values = {**kind.implied(values), **values}
-        except ConfigError as error:
-            note(error, error.text.split()[0])  # a dataclass names the key that it refuses first
+    values = _with_implied(kind, values, note)
     # sections that are not mentioned are built too: they have presets and checks
     sections = [key for key, hint in hints.items() if dataclasses.is_dataclass(hint)]
     for key in dict.fromkeys([*values, *sections]):
@@ -277,8 +284,9 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
         if key not in hints:
             note(_unknown(name, kind, prefix), name)
         elif key in sections:
-            section = {} if value is None else value
-            arguments[key] = _build(hints[key], section, name + ".", note)
+            if value is None:
+                value = {}
+            arguments[key] = _build(hints[key], value, name + ".", note)
         else:
             try:
                 arguments[key] = convert(value, hints[key], name)
@@ -290,6 +298,19 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
         except ConfigError as error:
             refuse(error, error.text.split()[0])
     return None
+
+
+def _with_implied(
+    kind: Any, values: Mapping[str, Any], note: Callable[[ConfigError, str], None]
+) -> Mapping[str, Any]:
+    """Return the values of a section with those that they imply."""
+    if not hasattr(kind, "implied"):
+        return values
+    try:
+        return {**kind.implied(values), **values}
+    except ConfigError as error:
+        note(error, error.text.split()[0])  # a dataclass names the key that it refuses first
+        return values
 
 
 def _unknown(name: str, kind: Any, prefix: str) -> ConfigError:

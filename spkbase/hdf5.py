@@ -327,7 +327,10 @@ class _LateErrors(io.FileIO):
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
         read = 0
-        while read < len(view) and (count := super().readinto(view[read:])):
+        while read < len(view):
+            count = super().readinto(view[read:])
+            if not count:
+                break
             read += count
         view[read:] = bytes(len(view) - read)  # the data that could not be written
         return len(view)

@@ -158,7 +158,7 @@ def _read_array(stream: Any, allow_pickle: bool | None) -> Any:
 
 
 @contextmanager
-def _one_error(path: Any, what: str) -> Iterator[None]:
+def _one_error(path: Any, form: str) -> Iterator[None]:
     """Turn any error that a damaged file raises into one DataError with the file."""
     try:
         yield
@@ -175,7 +175,7 @@ def _one_error(path: Any, what: str) -> Iterator[None]:
         else:
             reason = type(error).__name__
         remedy = "it may be truncated: copy or write it again"
-        raise DataError(f"cannot be read as {what}: {reason}", file=path, remedy=remedy) from error
+        raise DataError(f"cannot be read as {form}: {reason}", file=path, remedy=remedy) from error
 
 
 def _checked(array: NDArray[Any]) -> NDArray[Any]:
@@ -451,8 +451,8 @@ class _TorchUnpickler(_Unpickler):
         self.storages: dict[str, _Storage] = {}
 
     def persistent_load(self, pid: Any) -> _Storage:
-        what, kind, key, _device, size, *_ = pid
-        if what != "storage" or kind not in _STORAGES or not _sizes((size,)):
+        entry, kind, key, _device, size, *_ = pid
+        if entry != "storage" or kind not in _STORAGES or not _sizes((size,)):
             raise pickle.UnpicklingError("a tensor without a storage")
         key = str(key)
         if key not in self.storages:

@@ -38,15 +38,15 @@ class TimeLimitError(DataError):
     """A command was ended because it exceeded its time limit."""
 
 
-def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | None]:
+def load_plugin(name: str, purpose: str, *, kind: str = "") -> tuple[Any, Path | None]:
     """Return the object named ``MODULE:NAME`` or ``FILE.py:NAME``.
 
     Parameters
     ----------
     name : str
         The name that the user gave.
-    what : str
-        Its purpose, for messages: "format", "anonymiser", "attacker".
+    purpose : str
+        What it is for, in messages: "format", "anonymiser", "attacker".
     kind : str
         "function" for a callable; any other word admits every object.
 
@@ -69,7 +69,7 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
     where, _, object_name = name.rpartition(":")
     try:
         if where.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(f"_{what}_{Path(where).stem}", where)
+            spec = importlib.util.spec_from_file_location(f"_{purpose}_{Path(where).stem}", where)
             if spec is None or spec.loader is None:
                 raise ImportError(f"{where} is no Python file")
             module = importlib.util.module_from_spec(spec)
@@ -80,13 +80,13 @@ def load_plugin(name: str, what: str, *, kind: str = "") -> tuple[Any, Path | No
     except Exception as error:
         placeholder = (kind or "name").upper()
         raise ConfigError(
-            f"the {what} {name!r} cannot be imported: {type(error).__name__}: {error}",
+            f"the {purpose} {name!r} cannot be imported: {type(error).__name__}: {error}",
             remedy=f"give MODULE:{placeholder}, with the module's folder in PYTHONPATH, or FILE.py:{placeholder}",
         ) from error
     plugin = getattr(module, object_name, None)
     if plugin is None or (kind == "function" and not callable(plugin)):
         raise ConfigError(
-            f"the {what} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}"
+            f"the {purpose} {name!r}: {where} has no {f'{kind} {object_name!r}'.strip()}"
         )
     file = getattr(module, "__file__", None)
     if file is not None:
@@ -130,13 +130,13 @@ def _imported_names(source: Path) -> list[str]:
     return parts
 
 
-def check_places(template: str, places: Sequence[str], needed: Sequence[str]) -> None:
+def check_places(template: str, allowed: Sequence[str], needed: Sequence[str]) -> None:
     """Check the placeholders of a command, such as {input}.
 
     Parameters
     ----------
     template : str
-    places : sequence of str
+    allowed : sequence of str
         Placeholders that the command may use.
     needed : sequence of str
         Placeholders that the command must use.
@@ -148,10 +148,10 @@ def check_places(template: str, places: Sequence[str], needed: Sequence[str]) ->
     """
     probe = "a 'b\" c"
     try:
-        filled = fill_places(template, dict.fromkeys(places, probe))
+        filled = fill_places(template, dict.fromkeys(allowed, probe))
         words = shlex.split(filled)
     except (KeyError, IndexError, ValueError) as error:
-        known = ", ".join(f"{{{name}}}" for name in places)
+        known = ", ".join(f"{{{name}}}" for name in allowed)
         text = f"the command {template!r} cannot be filled in: {error}"
         raise ConfigError(
             text, remedy=f"placeholders are {known}; other braces are doubled: {{{{ }}}}"
@@ -185,7 +185,7 @@ def run_command(
     command: str,
     *,
     output: IO[bytes] | None = None,
-    place: Path | None = None,
+    folder: Path | None = None,
     seconds: float | None = None,
 ) -> None:
     """Run a shell command; end it and its children at the time limit or when this process is interrupted.
@@ -195,7 +195,7 @@ def run_command(
     command : str
     output : binary file, optional
         Receives the standard output.
-    place : path, optional
+    folder : path, optional
         Working folder.
     seconds : float, optional
         Time limit.
@@ -211,7 +211,7 @@ def run_command(
             "stdout": output or subprocess.DEVNULL,
             "stderr": errors,
         }
-        process = start_process(["sh", "-c", command], cwd=place, **streams)
+        process = start_process(["sh", "-c", command], cwd=folder, **streams)
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired as error:

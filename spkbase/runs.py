@@ -107,13 +107,13 @@ class Stage(Generic[Value]):
         *,
         is_made: bool,
     ) -> None:
-        self.run, self.name, self.artefact, self.fingerprint = (
-            run,
-            origin.name,
-            artefact,
-            origin.fingerprint,
-        )
-        self._origin, self._read, self._is_made = origin, read, is_made
+        self.run = run
+        self.name = origin.name
+        self.artefact = artefact
+        self.fingerprint = origin.fingerprint
+        self._origin = origin
+        self._read = read
+        self._is_made = is_made
 
     def __repr__(self) -> str:
         return f"Stage({self.name!r}, {self.artefact!r})"

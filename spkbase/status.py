@@ -63,10 +63,10 @@ def read_status(output: str | Path, *, verify: bool = False) -> list[Json]:
             statuses.append({**about, **_stages_of_folder(folder, verify)})
     if not statuses and not (output / LOG).is_file():
         raise DataError("no run in this folder: there is no stages.json", file=output)
-    place = str(output)
-    return statuses or [
-        {"folder": place, "run": place, "in_use": is_in_use(output), "stages": [], "others": []}
-    ]
+    if statuses:
+        return statuses
+    about = {"folder": str(output), "run": str(output), "in_use": is_in_use(output)}
+    return [{**about, "stages": [], "others": []}]
 
 
 def format_status(
@@ -80,17 +80,18 @@ def format_status(
     for status in folders:
         stages += status["stages"]
     lines = [_head_of_status(stages)]
-    key = "folder" if every else "run"
+    key, group = ("folder", "stage") if every else ("run", "step")
     for folder in dict.fromkeys(status[key] for status in folders):
         parts = [status for status in folders if status[key] == folder]
         is_busy = any(status["in_use"] for status in parts)
-        lines += ["", f"{folder}: {'a' if is_busy else 'no'} run is at work in it"]
+        number = "a" if is_busy else "no"
+        lines += ["", f"{folder}: {number} run is at work in it"]
         groups: dict[str, list[Json]] = {}
         others = []
         for status in parts:
             others += status["others"]
             for stage in status["stages"]:
-                groups.setdefault(stage["stage" if every else "step"], []).append(stage)
+                groups.setdefault(stage[group], []).append(stage)
         known = []
         if groups.keys() <= set(steps):
             known = [name for name in steps if name in groups]
@@ -134,9 +135,12 @@ def _cells_of_stages(stages: Sequence[Json], *, every: bool, is_busy: bool) -> s
         cells += f"{len(seconds):5} of {len(stages):3}"
     if seconds and None not in seconds:
         cells += f"{sum(seconds):9.1f} s"
-    for stage in (begun or unfinished)[:1]:
-        before = "" if every else f"{stage['stage']}: "
-        cells += f"  {before}{stage['why']}"
+    if unfinished:
+        stage = (begun or unfinished)[0]
+        cells += "  "
+        if not every:
+            cells += f"{stage['stage']}: "
+        cells += stage["why"]
     return cells
 
 
@@ -150,20 +154,22 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
     stages = []
     for artefact, (name, step) in plan.items():
         entry = entries.get(artefact, {})
-        state: State = (
-            state_of_files(folder, entry, verify=verify) if entry.get("fingerprint") else "missing"
-        )
-        whys = {
-            "damaged": "it has changed since it was written",
-            "missing": "it was begun" if entry else "",
-        }
-        why = whys.get(state, "")
-        if state == "done":
+        state: State = "missing"
+        if entry.get("fingerprint"):
+            state = state_of_files(folder, entry, verify=verify)
+        why = ""
+        seconds = None
+        if state == "damaged":
+            why = "it has changed since it was written"
+        elif state == "missing" and entry:
+            why = "it was begun"
+        elif state == "done":
+            seconds = entry.get("seconds")
             why = _outdated(entry["origin"], sources.get(name, []), current, reasons)
             if why:
                 state = "stale"
+                seconds = None
                 reasons[name] = why.split(": ", 1)[-1]
-        seconds = entry.get("seconds") if state == "done" else None
         status = {
             "stage": name,
             "step": step,
@@ -186,9 +192,10 @@ def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[s
         if now != before:
             return f"{name} {before} -> {now}"
     changed = [path for path, *stamp in stamps if stamp != list(size_and_time(Path(path)))]
+    if len(changed) > 1:
+        return f"{changed[0]} and {len(changed) - 1} more changed"
     if changed:
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        return f"{changed[0]}{more} changed"
+        return f"{changed[0]} changed"
     for name, before in origin["after"].items():
         if name in reasons:
             return f"depends on {name!r}: {reasons[name]}"

@@ -27,6 +27,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -387,9 +388,8 @@ def _map_by_joblib(
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    # workers whose memory has grown (buffers of networks) are replaced; tasks are cancelled when a map ends early
-    notes = r"A worker (was restarted|stopped) while|A generator produced|\d+ tasks (have been|which were)"
-    warnings.filterwarnings("ignore", notes, UserWarning)
+    # workers whose memory has grown (buffers of networks) are replaced
+    warnings.filterwarnings("ignore", "A worker (was restarted|stopped) while", UserWarning)
     task: Callable[[Item], Any] = partial(_task, str(Path.cwd()), function)
     size = _SLICE * jobs
     backend = {
@@ -402,6 +402,7 @@ def _map_by_joblib(
         task = partial(_outcome, task)
         backend = {"backend": kind, "n_jobs": -1}
         size = 128
+    under_way: deque[Iterable[Any]] = deque(maxlen=2)
 
     def start(part: list[Item]) -> Iterable[Any]:
         with (
@@ -415,16 +416,30 @@ def _map_by_joblib(
             results: Iterable[Any] = Parallel(return_as=form, batch_size=1, pre_dispatch="all")(
                 map(delayed(task), part)
             )
+            under_way.append(results)
             return results
 
+    # kept by name, so that its generators are closed below and not when the loop is left
+    slices = _in_slices(start, items, size)
     try:
-        for result in _in_slices(start, items, size):
+        for result in slices:
             if isinstance(result, _Failure):
                 raise result.error
             yield result
     except TerminatedWorkerError as error:
         text = "a worker process was killed, most often because memory ran out (use fewer workers)"
         raise WorkerError(text) from error
+    finally:
+        for results in under_way:
+            _close(results)
+
+
+def _close(results: Iterable[Any]) -> None:
+    """Cancel the tasks whose results nobody wants any more, of which joblib would warn."""
+    if isinstance(results, Generator):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
 
 
 @dataclass(frozen=True)
@@ -463,10 +478,10 @@ def _starting_workers() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _task(place: str | None, function: Callable[[Item], Result], item: Item) -> Result:
+def _task(folder: str | None, function: Callable[[Item], Result], item: Item) -> Result:
     """Run a task in a worker, in the folder of relative paths, with one BLAS thread; maps within it run here."""
-    if place is not None:
-        os.chdir(place)
+    if folder is not None:
+        os.chdir(folder)
     _ENGINE.set(("serial", None))  # in this thread, which runs only such tasks
     with one_blas_thread():
         return function(item)

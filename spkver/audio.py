@@ -85,11 +85,14 @@ _LOUDEST = 16.0  # times full scale; louder floating-point samples are integers 
 # Hz; a header with less is damaged, and to resample from it would take all memory
 _LEAST_RATE = 1000
 # of the peak; the share of samples above that clipping makes; its level
-_HIGHEST, _CLIPPED, _LOUD = 0.999, 0.001, 0.1
+_HIGHEST = 0.999
+_CLIPPED = 0.001
+_LOUD = 0.1
 _QUIET = 10 ** (-50 / 20)  # highest sample of a recording that is far too quiet
 _SHORT = 0.5  # s
 # s that vectors need; samples from the middle that are mostly not silent
-_SHORTEST, _PART = 0.1, 2048
+_SHORTEST = 0.1
+_PART = 2048
 _TAG = 1024  # bytes after the last chunk of a WAV file that may be anything, such as an ID3 tag
 
 
@@ -141,10 +144,10 @@ def audio_header(path: str | Path) -> AudioHeader:
     if "shorten" in sphere.get("sample_coding", ""):
         return AudioHeader(*_shorten_shape(path, sphere))
     with _opened(path, mp3) as file:
-        promised = (
-            _number(path, sphere, "sample_count") if "sample_count" in sphere else file.frames
-        )
-        return _checked_header(path, file, min(file.frames, promised))
+        n_samples = file.frames
+        if "sample_count" in sphere:
+            n_samples = min(n_samples, _number(path, sphere, "sample_count"))
+        return _checked_header(path, file, n_samples)
 
 
 def check_headers(
@@ -227,18 +230,20 @@ def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = No
     DataError
         With all recordings that cannot be read.
     """
-    problems, found = Problems(), dict[str, list[str]]()
+    problems = Problems()
+    ids_of: dict[str, list[str]] = {}
     doubts = Work(jobs).map(
         partial(caught, function=_doubt), recordings.values(), description="checking levels"
     )
     for name, doubt in problems.sift(zip(recordings, doubts, strict=True)).items():
         if doubt:
-            found.setdefault(doubt, []).append(name)
+            ids_of.setdefault(doubt, []).append(name)
     problems.raise_if_any()
-    return [
-        f"{len(ids)} of {len(recordings)} recordings are {doubt}: {few(sorted(ids), repr)}"
-        for doubt, ids in sorted(found.items())
-    ]
+    texts = []
+    for doubt, ids in sorted(ids_of.items()):
+        count = f"{len(ids)} of {len(recordings)} recordings"
+        texts.append(f"{count} are {doubt}: {few(sorted(ids), repr)}")
+    return texts
 
 
 def read_audio(
@@ -279,22 +284,7 @@ def read_audio(
     path = Path(path)
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
-    sphere, mp3 = _check_file(path)
-    if "shorten" in sphere.get("sample_coding", ""):
-        found_rate = _shorten_shape(path, sphere)[0]
-        _check_single(path, "NIST", len(_SPHERE))
-        frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
-    else:
-        with _opened(path, mp3) as file:
-            # the number, since some codecs cannot seek
-            frames = file.read(file.frames, dtype=dtype, always_2d=True)
-            if len(frames) < file.frames:
-                raise _cut_off(path, file.frames, len(frames), "samples")
-            if "sample_count" in sphere:
-                frames = frames[: _number(path, sphere, "sample_count")]
-            found_rate = _checked_header(path, file, len(frames)).rate
-            if file.format == "FLAC":
-                _check_single(path, "FLAC", len(b"fLaC"))
+    frames, own_rate = _decoded(path, dtype)
     n_channels = frames.shape[1]
     if channel is None and n_channels > 1:
         remedy = f"choose one with channel=0 to channel={n_channels - 1}"
@@ -303,28 +293,16 @@ def read_audio(
         text = f"channel {channel} was requested, the file has {n_channels}"
         raise DataError(text, file=path, remedy="channels are numbered from 0")
     samples = np.ascontiguousarray(frames[:, channel or 0])
-    if len(bad := np.flatnonzero(~np.isfinite(samples))):
-        text = f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}"
-        raise DataError(text, file=path, remedy="write the file again from its source")
-    if (peak := np.abs(samples).max()) > _LOUDEST:
-        text = (
-            f"samples of up to {peak:.3g} times full scale, which is 1 for floating-point samples"
-        )
-        raise DataError(
-            text,
-            file=path,
-            remedy="divide them by 32768 if they are those of 16 bits, and write it again",
-        )
-    if rate is None or rate == found_rate:
-        return Audio(samples, found_rate)
+    _check_samples(path, samples)
+    if rate is None or rate == own_rate:
+        return Audio(samples, own_rate)
     if not resample:
-        remedy = f"ask for resampling with resample=True, or for a rate of {found_rate} Hz"
-        raise DataError(
-            f"sampling rate is {found_rate} Hz, expected {rate} Hz", file=path, remedy=remedy
-        )
+        text = f"sampling rate is {own_rate} Hz, expected {rate} Hz"
+        remedy = f"ask for resampling with resample=True, or for a rate of {own_rate} Hz"
+        raise DataError(text, file=path, remedy=remedy)
     import soxr
 
-    resampled = soxr.resample(samples, found_rate, rate, quality="HQ")
+    resampled = soxr.resample(samples, own_rate, rate, quality="HQ")
     if not len(resampled):
         raise DataError(
             f"too short to be resampled: {len(samples)} samples",
@@ -366,14 +344,17 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
     DataError
         If samples are NaN, infinite or none, or the file cannot be written.
     """
-    path, samples = Path(path), np.asarray(samples)
-    if samples.size == 0 or not np.isfinite(samples).all():
-        what = "no samples" if samples.size == 0 else "NaN or infinite samples"
-        raise DataError(f"{what} to write", file=path, remedy="check the step that made them")
-    if clipped := np.count_nonzero(np.abs(samples) > 1):
-        logger.warning(
-            "%s: %d of %d samples beyond full scale were clipped", path, clipped, samples.size
-        )
+    path = Path(path)
+    samples = np.asarray(samples)
+    remedy = "check the step that made them"
+    if samples.size == 0:
+        raise DataError("no samples to write", file=path, remedy=remedy)
+    if not np.isfinite(samples).all():
+        raise DataError("NaN or infinite samples to write", file=path, remedy=remedy)
+    n_clipped = np.count_nonzero(np.abs(samples) > 1)
+    if n_clipped:
+        text = "%s: %d of %d samples beyond full scale were clipped"
+        logger.warning(text, path, n_clipped, samples.size)
     steps = np.clip(np.rint(samples.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
     # encoded in memory, so that a full disk is an OSError of one write and not a warning inside libsndfile
     buffer = io.BytesIO()
@@ -382,13 +363,46 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
         temporary.write_bytes(buffer.getbuffer())
 
 
+def _decoded(path: Path, dtype: str) -> tuple[NDArray[np.floating], int]:
+    """Return the samples of all channels, (n, channels), and their rate, checked against the header."""
+    sphere, mp3 = _check_file(path)
+    if "shorten" in sphere.get("sample_coding", ""):
+        rate = _shorten_shape(path, sphere)[0]
+        _check_single(path, "NIST", len(_SPHERE))
+        frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
+        return frames, rate
+    with _opened(path, mp3) as file:
+        # the number, since some codecs cannot seek
+        frames = file.read(file.frames, dtype=dtype, always_2d=True)
+        if len(frames) < file.frames:
+            raise _cut_off(path, file.frames, len(frames), "samples")
+        if "sample_count" in sphere:
+            frames = frames[: _number(path, sphere, "sample_count")]
+        rate = _checked_header(path, file, len(frames)).rate
+        if file.format == "FLAC":
+            _check_single(path, "FLAC", len(b"fLaC"))
+    return frames, rate
+
+
+def _check_samples(path: Path, samples: NDArray[np.floating]) -> None:
+    bad = np.flatnonzero(~np.isfinite(samples))
+    if len(bad):
+        text = f"{len(bad)} of {len(samples)} samples are NaN or infinite, the first at {bad[0]}"
+        raise DataError(text, file=path, remedy="write the file again from its source")
+    peak = np.abs(samples).max()
+    if peak > _LOUDEST:
+        text = (
+            f"samples of up to {peak:.3g} times full scale, which is 1 for floating-point samples"
+        )
+        remedy = "divide them by 32768 if they are those of 16 bits, and write it again"
+        raise DataError(text, file=path, remedy=remedy)
+
+
 def _sound_header(path: Path, shortest: float) -> AudioHeader:
     header = audio_header(path)
     if header.channels > 1:
-        text, remedy = (
-            f"{header.channels} channels, expected one",
-            "mix them or keep one: ffmpeg -i IN -ac 1 OUT",
-        )
+        text = f"{header.channels} channels, expected one"
+        remedy = "mix them or keep one: ffmpeg -i IN -ac 1 OUT"
         raise DataError(text, file=path, remedy=remedy)
     if header.seconds < shortest:
         text = f"{header.seconds:.3f} s are too short: at least {shortest:g} s are needed"
@@ -416,13 +430,16 @@ def _usable(path: Path) -> Path:
 def _doubt(path: Path) -> str:
     samples, rate = read_audio(path)
     sizes = np.abs(samples)
-    if not (peak := sizes.max()):
+    peak = sizes.max()
+    if not peak:
         return "silent (all samples are 0)"
     if peak > _LOUD and np.mean(sizes >= _HIGHEST * peak) > _CLIPPED:
         return "clipped (more than 0.1 % of the samples at their highest level)"
     if len(samples) < _SHORT * rate:
         return f"shorter than {_SHORT:g} s"
-    return "far too quiet (no sample above -50 dB of full scale)" if peak < _QUIET else ""
+    if peak < _QUIET:
+        return "far too quiet (no sample above -50 dB of full scale)"
+    return ""
 
 
 @contextmanager
@@ -490,23 +507,7 @@ def _check_file(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
             "headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE"
         )
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise DataError("is not a file", file=path, remedy="name an audio file")
-        if status.st_size == 0:
-            raise DataError("is empty (0 bytes)", file=path, remedy=_COPY_AGAIN)
-        with path.open("rb") as handle:
-            magic = handle.read(8)
-            if magic == _SPHERE:
-                return _read_sphere_header(path, handle, status.st_size), None
-            if magic[:4] in _WAV:
-                _check_wav(path, handle, magic[:4], status.st_size)
-            elif magic[:4] == b"OggS":
-                _check_ogg(path)
-            elif magic[:3] == b"ID3" or _MP3.match(magic):
-                return {}, _checked_mp3(path)
-            elif magic[:4] != b"fLaC":  # libsndfile would try its many other formats on it
-                raise _unreadable(path, f"it begins with {magic[:4]!r}")
+        return _checked_content(path)
     except FileNotFoundError as error:
         raise DataError(
             "no such file", file=path, remedy="check the list and the folder it points to"
@@ -515,6 +516,26 @@ def _check_file(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
         raise DataError(
             f"cannot be read: {error.strerror or error}", file=path, remedy="check its rights"
         ) from error
+
+
+def _checked_content(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError("is not a file", file=path, remedy="name an audio file")
+    if status.st_size == 0:
+        raise DataError("is empty (0 bytes)", file=path, remedy=_COPY_AGAIN)
+    with path.open("rb") as handle:
+        magic = handle.read(8)
+        if magic == _SPHERE:
+            return _read_sphere_header(path, handle, status.st_size), None
+        if magic[:4] in _WAV:
+            _check_wav(path, handle, magic[:4], status.st_size)
+        elif magic[:4] == b"OggS":
+            _check_ogg(path)
+        elif magic[:3] == b"ID3" or _MP3.match(magic):
+            return {}, _checked_mp3(path)
+        elif magic[:4] != b"fLaC":  # libsndfile would try its many other formats on it
+            raise _unreadable(path, f"it begins with {magic[:4]!r}")
     return {}, None
 
 
@@ -560,7 +581,8 @@ def _joined(path: Path) -> DataError:
 def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
     """Walk over the chunks to the samples and compare their size in the header with that of the file."""
     order = ">" if magic == b"RIFX" else "<"
-    position, large = 12, None
+    position = 12
+    large = None
     while position + 8 <= size:
         handle.seek(position)
         name, length = struct.unpack(f"{order}4sI", handle.read(8))
@@ -637,26 +659,22 @@ def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, st
         raise DataError("SPHERE header without its length in line 2", file=path, remedy=_COPY_AGAIN)
     header_size = int(second_line)
     handle.seek(0)
-    lines = (
-        handle.read(min(header_size, _MAX_SPHERE_HEADER))
-        .split(b"end_head")[0]
-        .decode("latin-1")
-        .splitlines()
-    )
+    content = handle.read(min(header_size, _MAX_SPHERE_HEADER)).split(b"end_head")[0]
     if header_size > size:
         raise _cut_off(path, header_size, size, "bytes of header")
-    fields = {
-        words[0]: words[2]
-        for words in (line.split(maxsplit=2) for line in lines[2:])
-        if len(words) == 3
-    }
+    fields = {}
+    for line in content.decode("latin-1").splitlines()[2:]:
+        words = line.split(maxsplit=2)
+        if len(words) == 3:
+            fields[words[0]] = words[2]
     if (
         "shorten" not in fields.get("sample_coding", "")
         and "sample_count" in fields
         and "sample_n_bytes" in fields
     ):
         promised = _number(path, fields, "sample_count") * _number(path, fields, "sample_n_bytes")
-        promised *= _number(path, fields, "channel_count") if "channel_count" in fields else 1
+        if "channel_count" in fields:
+            promised *= _number(path, fields, "channel_count")
         if promised > size - header_size:
             raise _cut_off(path, promised, size - header_size, "bytes of samples")
         _check_end(path, handle, header_size + promised, size)
@@ -668,10 +686,8 @@ def _shorten_shape(path: Path, fields: dict[str, str]) -> tuple[int, int, int]:
     try:
         import av  # noqa: F401
     except ImportError as error:
-        text, remedy = (
-            "SPHERE file compressed with shorten: PyAV is needed to read it",
-            "pip install av",
-        )
+        text = "SPHERE file compressed with shorten: PyAV is needed to read it"
+        remedy = "pip install av"
         raise DataError(
             text, file=path, remedy=f"{remedy}, or unpack the files with sph2pipe"
         ) from error
@@ -700,13 +716,13 @@ def _read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
 
     _, channels, n_samples = _shorten_shape(path, fields)
     blocks: list[NDArray[Any]] = [np.empty((channels, 0), np.int16)]
-    left = n_samples
+    n_missing = n_samples
     try:
         with av.open(str(path), metadata_errors="replace") as container:
             for frame in container.decode(audio=0):
                 blocks.append(frame.to_ndarray())
-                left -= blocks[-1].shape[1]
-                if left <= 0:
+                n_missing -= blocks[-1].shape[1]
+                if n_missing <= 0:
                     break
         frames = np.concatenate(blocks, axis=1).T
     except (av.FFmpegError, ValueError, IndexError) as error:
@@ -722,9 +738,9 @@ def _read_shorten(path: Path, fields: dict[str, str]) -> NDArray[np.int16]:
     return frames[:n_samples]
 
 
-def _cut_off(path: Path, promised: int, found: int, unit: str) -> DataError:
+def _cut_off(path: Path, promised: int, held: int, unit: str) -> DataError:
     """Return the error of a file that is shorter than its header says."""
-    text = f"cut off: the header promises {promised} {unit}, the file holds {found}"
+    text = f"cut off: the header promises {promised} {unit}, the file holds {held}"
     return DataError(text, file=path, remedy=_COPY_AGAIN)
 
 

@@ -19,6 +19,10 @@ COMMANDS = {
         "evaluation.commands.zebra:zebra",
         "Compute the ZEBRA profile of scores: what they disclose.",
     ),
+    "disclosure": (
+        "evaluation.commands.disclosure:disclosure",
+        "What scores disclose about people, on one page.",
+    ),
     "plot": (
         "evaluation.commands.plot:plot",
         "Plot scores: one or several systems in one picture.",

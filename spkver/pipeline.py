@@ -44,18 +44,20 @@ def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64
     DataError
         With the first segments that have none.
     """
-    rows = {name: row for row, name in enumerate(known.ids.tolist())}
-    segments = [
-        name if name in rows else name.rpartition("/")[2] for name in idmap.segments.tolist()
-    ]
-    absent = [
-        name for name, key in zip(idmap.segments.tolist(), segments, strict=True) if key not in rows
-    ]
+    row_of = {name: row for row, name in enumerate(known.ids.tolist())}
+    rows = []
+    absent = []
+    for name in idmap.segments.tolist():
+        row = row_of.get(name, row_of.get(name.rpartition("/")[2]))
+        if row is None:
+            absent.append(name)
+        else:
+            rows.append(row)
     if absent:
         text = f"{len(absent)} of {len(idmap)} recordings have no vector: {few(absent)}"
         remedy = "extract those of all recordings of the lists: spkver embed takes task/data of a recipe's output"
         raise DataError(text, file=file, remedy=remedy)
-    return np.array([rows[key] for key in segments], np.int64)
+    return np.array(rows, np.int64)
 
 
 def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
@@ -72,11 +74,8 @@ def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
     problems = Problems(given)
     for model, path in files.items():
         if not path.is_file():
-            problems.add(
-                f"no machine of model {model!r}",
-                file=path,
-                remedy="copy SIDEKIT's svm folder, or train them",
-            )
+            remedy = "copy SIDEKIT's svm folder, or train them"
+            problems.add(f"no machine of model {model!r}", file=path, remedy=remedy)
     problems.raise_if_any()
     return files
 
@@ -84,25 +83,25 @@ def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
 def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) -> None:
     """Make an artefact of machines: of SIDEKIT's files, which the restricted reader opens, or of one of ours."""
     if [*files] == ["machines"]:
-        there = backends.open_svms(files["machines"])
-        rows = {model: row for row, model in enumerate(there.models.tolist())}
-        if absent := [model for model in models if model not in rows]:
+        trained = backends.open_svms(files["machines"])
+        rows = {model: row for row, model in enumerate(trained.models.tolist())}
+        absent = [model for model in models if model not in rows]
+        if absent:
             text = f"{len(absent)} models without a machine, {absent[0]!r} first"
             remedy = "train machines for all models of the enrolment list"
             raise DataError(text, file=files["machines"], remedy=remedy)
         order = np.array([rows[model] for model in models])
-        weights, biases = np.asarray(there.weights)[order], there.biases[order]
+        weights = np.asarray(trained.weights)[order]
+        biases = trained.biases[order]
     else:
         pairs = [read_svm(files[model], allow_pickle=True) for model in models]
         widths = {len(weights): model for model, (weights, _) in zip(models, pairs, strict=True)}
         if len(widths) > 1:
-            text = f"machines of different dimensions: {', '.join(f'{n} of {model}' for n, model in widths.items())}"
-            raise DataError(
-                text,
-                file=files[models[0]].parent,
-                remedy="train all of them on the same supervectors",
-            )
-        weights, biases = (np.array(column) for column in zip(*pairs, strict=True))
+            differing = ", ".join(f"{width} of {model}" for width, model in widths.items())
+            remedy = "train all of them on the same supervectors"
+            text = f"machines of different dimensions: {differing}"
+            raise DataError(text, file=files[models[0]].parent, remedy=remedy)
+        weights, biases = map(np.array, zip(*pairs, strict=True))
     backends.write_svms(path, backends.SvmModels(np.array(models, object), weights, biases))
 
 
@@ -203,7 +202,9 @@ class FramesStage:
     def __init__(
         self, run: Run, table: Stage[frontend.FeatureTable], config: frontend.FeatureConfig
     ) -> None:
-        self.run, self.table, self.config = run, table, config
+        self.run = run
+        self.table = table
+        self.config = config
         stamp = run.stamp("frames", inputs=[config.post_processing(), table.fingerprint])
         self.fingerprint = stamp.fingerprint
         self.origins: list[Origin] = [table, stamp]
@@ -241,9 +242,9 @@ def feature_sources(
     recordings: Mapping[str, Path], config: frontend.FeatureConfig
 ) -> dict[str, Path]:
     """Return the files that features are made from: recordings or SIDEKIT's features, and labels of speech."""
-    sources = dict(
-        recordings if config.files is None else frontend.sidekit_files(config.files, recordings)
-    )
+    sources = dict(recordings)
+    if config.files is not None:
+        sources = dict(frontend.sidekit_files(config.files, recordings))
     if config.vad == "labels":
         sources |= {f"labels of {name}": frontend.label_file(config, name) for name in recordings}
     return sources
@@ -410,7 +411,9 @@ def svm_system(
     -------
     Stage of Scores
     """
-    enroll, back, test = (of_lists[name] for name in ("enroll", "back", "test"))
+    enroll = of_lists["enroll"]
+    back = of_lists["back"]
+    test = of_lists["test"]
     after = [] if projection is None else [projection]
     models = sorted({name.partition(":")[0] for name in trials.model_ids})
     files = {} if machines is None else machine_files(machines, models)
@@ -549,7 +552,8 @@ def ivectors(
             matrix.value, accumulated.value, method=method, work=run.work, destination=path
         )
 
-    after, stage = [matrix, accumulated], (f"vectors of {name}", f"data/iv_{name}.h5")
+    after = [matrix, accumulated]
+    stage = (f"vectors of {name}", f"data/iv_{name}.h5")
     return run.stage(
         *stage,
         step="vectors",
@@ -572,7 +576,8 @@ def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[vector
         vectors = np.asarray(known.vectors[vector_rows(file, known, idmap)])
         write_arrays(path, {"ids": idmap.segments, "speakers": idmap.models, "vectors": vectors})
 
-    sources, stage = {f"vectors of {name}": file}, (f"vectors of {name}", f"data/iv_{name}.h5")
+    sources = {f"vectors of {name}": file}
+    stage = (f"vectors of {name}", f"data/iv_{name}.h5")
     return run.stage(
         *stage, step="vectors", make=make, read=vector.open_ivectors, inputs=idmap, sources=sources
     )
@@ -614,7 +619,8 @@ def vector_scores(
         Of the lists enroll and test; a model has all sessions that enrol it.
     trials : Trials
     """
-    enroll, test = vectors["enroll"], vectors["test"]
+    enroll = vectors["enroll"]
+    test = vectors["test"]
 
     def compute() -> Scores:
         score = partial(trained.value.score, enroll.value.embeddings(), test.value.embeddings())
@@ -636,7 +642,8 @@ def joint_factors(
             path, vector.train_joint_factors(ubm.value, accumulated.value, config, work=run.work)
         )
 
-    after, read = [ubm, accumulated], vector.read_joint_factors
+    after = [ubm, accumulated]
+    read = vector.read_joint_factors
     return run.stage(
         "joint factors",
         "data/jfa.h5",
@@ -666,7 +673,8 @@ def joint_factor_scores(
         Of the lists enroll and test.
     trials : Trials
     """
-    enroll, test = statistics["enroll"], statistics["test"]
+    enroll = statistics["enroll"]
+    test = statistics["test"]
 
     def compute() -> Scores:
         score = partial(
@@ -690,7 +698,8 @@ def word_models(
             path, mixture.train_word_models(frames.value, texts, config, work=run.work)
         )
 
-    stage, read = ("models of words", "gmm/words.h5"), mixture.read_word_models
+    stage = ("models of words", "gmm/words.h5")
+    read = mixture.read_word_models
     return run.stage(
         *stage, step="models", make=make, read=read, inputs=[config, texts], after=frames.origins
     )
@@ -715,7 +724,8 @@ def aligned_words(
         rows = IdMap(*(arrays[key] for key in ("models", "segments", "start", "stop")))
         return mixture.AlignedWords(rows, arrays["words"], arrays["owners"])
 
-    stage, after = (f"words of {name}", f"data/words_{name}.h5"), [words, *frames.origins]
+    stage = (f"words of {name}", f"data/words_{name}.h5")
+    after = [words, *frames.origins]
     return run.stage(*stage, step="words", make=make, read=read, inputs=[idmap, texts], after=after)
 
 
@@ -737,7 +747,8 @@ def word_states(
     """
 
     def make(path: Path) -> None:
-        of_list, means = aligned.value, ubm.value.means
+        of_list = aligned.value
+        means = ubm.value.means
         priors = {"background": means}
         if speakers is None:
             rows = of_list.rows
@@ -752,14 +763,12 @@ def word_states(
             path, backends.adapt_words(*inputs, relevance=relevance, work=run.work)
         )
 
-    after: list[Origin] = [
-        ubm,
-        words,
-        aligned,
-        *([] if speakers is None else [speakers]),
-        *frames.origins,
-    ]
-    stage, inputs = (f"states of {name}", f"data/sv_{name}.h5"), [relevance, speaker_of]
+    after: list[Origin] = [ubm, words, aligned]
+    if speakers is not None:
+        after.append(speakers)
+    after += frames.origins
+    stage = (f"states of {name}", f"data/sv_{name}.h5")
+    inputs = [relevance, speaker_of]
     return run.stage(
         *stage, step="states", make=make, read=vector.open_supervectors, inputs=inputs, after=after
     )
@@ -777,12 +786,12 @@ def statistics_without_text(
     """Accumulate the statistics of each word of a list, without what is said (`data/stat_<name>.h5`)."""
 
     def make(path: Path) -> None:
-        rows, (n_components, dimension) = aligned.value.rows, ubm.value.means.shape
+        rows = aligned.value.rows
+        n_components, dimension = ubm.value.means.shape
         zeroth = np.zeros((len(rows), n_components), np.float32)
         first = np.zeros((len(rows), n_components * dimension), np.float32)
-        for word, means in zip(
-            states.value.segments, np.asarray(states.value.vectors, np.float64), strict=True
-        ):
+        vectors = np.asarray(states.value.vectors, np.float64)
+        for word, means in zip(states.value.segments, vectors, strict=True):
             rows_of_word = np.flatnonzero(aligned.value.words == word)
             for start, stop in chunk_bounds(len(rows_of_word), _ROWS):
                 numbers = rows_of_word[start:stop]
@@ -793,18 +802,16 @@ def statistics_without_text(
                     [(word,)] * len(numbers),
                     ubm.value,
                 )
-                found = mixture.aligned_statistics(*inputs, work=run.work)
-                found = mixture.without_text(
-                    found, means.reshape(-1, n_components, dimension), ubm.value
-                )
-                zeroth[numbers], first[numbers] = found.zeroth, found.first
+                aligned_sums = mixture.aligned_statistics(*inputs, work=run.work)
+                word_means = means.reshape(-1, n_components, dimension)
+                statistics = mixture.without_text(aligned_sums, word_means, ubm.value)
+                zeroth[numbers] = statistics.zeroth
+                first[numbers] = statistics.first
         names = np.array([f"{segment} {row}" for row, segment in enumerate(rows.segments)], object)
         mixture.write_statistics(path, mixture.Statistics(rows.models, names, zeroth, first))
 
-    stage, after = (
-        (f"statistics of {name}", f"data/stat_{name}.h5"),
-        [ubm, words, states, aligned, *frames.origins],
-    )
+    stage = (f"statistics of {name}", f"data/stat_{name}.h5")
+    after = [ubm, words, states, aligned, *frames.origins]
     return run.stage(
         *stage, step="statistics", make=make, read=mixture.open_statistics, after=after
     )

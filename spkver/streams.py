@@ -179,7 +179,9 @@ def _c_library() -> _CLibrary | None:
     library.fopen.restype = ctypes.c_void_p
     nowhere = library.fopen(b"/dev/null", b"w")
     pointer = ctypes.c_void_p.in_dll(library, "stderr")
-    return _CLibrary(pointer, pointer.value, nowhere) if nowhere else None
+    if not nowhere:
+        return None
+    return _CLibrary(pointer, pointer.value, nowhere)
 
 
 def _is_first_version(header: bytes) -> bool:
@@ -194,7 +196,8 @@ def _frame_size(header: bytes) -> int:
     """Return the bytes of a frame; 0 if its header of 4 bytes is not valid."""
     if not _HEADER.fullmatch(header):
         return 0
-    bits, rate = header[2] >> 4, header[2] >> 2 & 3
+    bits = header[2] >> 4
+    rate = header[2] >> 2 & 3
     if bits in (0, 15) or rate == 3:
         return 0
     padding = header[2] >> 1 & 1

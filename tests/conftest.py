@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from dask_cluster import DaskCluster
 from hypothesis import HealthCheck, settings
-from quick_loop import RANK
 
 # No deadlines: the first example pays for imports, and machines are shared. On CI the same examples every time.
 # `make test-all` draws many.
@@ -33,11 +32,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is no quick test, and put what takes long first; the order within a file stays."""
-    for item in items:
-        if item.path.stem in RANK or item.path.is_relative_to(ROOT / "tests" / "recipes"):
-            item.add_marker(pytest.mark.whole)
-    items.sort(key=lambda item: RANK.get(item.path.stem, len(RANK)))
+    """Begin with what takes longest, so that no worker is left with it at the end; the order within a file stays."""
+    items.sort(key=_seconds, reverse=True)
+
+
+def _seconds(item: pytest.Item) -> float:
+    """Return how long the file of a test takes, by its mark; 0 for a file that is part of the quick loop."""
+    mark = item.get_closest_marker("whole")
+    return 0 if mark is None else mark.kwargs.get("seconds", 1)
 
 
 @pytest.fixture(scope="session")

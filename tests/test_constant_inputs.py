@@ -36,7 +36,7 @@ def nearly(value, shape, seed=0):
 @constant_inputs
 @counts
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_equal_numbers_are_constant_and_others_are_not(value, count, dtype):
+def test_numbers_equal_up_to_rounding_are_constant(value, count, dtype):
     values = nearly(value, (count, 3)).astype(dtype)
     assert is_constant(values).all()
     assert is_constant(values.T, axis=1).all()
@@ -44,7 +44,7 @@ def test_equal_numbers_are_constant_and_others_are_not(value, count, dtype):
     assert not is_constant(values).any()
 
 
-def test_infinite_and_undefined_numbers():
+def test_infinite_and_undefined_numbers_are_compared_without_warnings():
     assert not is_constant([0.1, np.inf])
     assert not is_constant([-np.inf, np.inf])
     assert not is_constant([-1e308, 1e308])
@@ -92,7 +92,7 @@ def test_equal_scores_have_neither_deid_nor_gain(value, noisy):
 
 
 @constant_inputs
-def test_voices_that_are_equally_similar_are_alike_however_many_there_are(value):
+def test_equally_similar_voices_are_indistinguishable_for_any_number(value):
     for count in (2, 3, 7, 11):
         cells = 1 / (1 + np.exp(-nearly(min(value, 30.0), (count, count))))
         matrix = SimilarityMatrix(tuple(map(str, range(count))), cells)
@@ -118,7 +118,7 @@ def test_equal_scores_are_a_broken_system_and_have_no_density(value, count):
 
 @constant_inputs
 @counts
-def test_cohorts_that_score_all_alike_are_refused(value, count):
+def test_cohorts_with_equal_scores_are_refused(value, count):
     cohort = nearly(value, (1, count))
     with pytest.raises(DataError, match="equal cohort scores"):
         calibration.cohort_moments(cohort, ["m"])
@@ -129,7 +129,7 @@ def test_cohorts_that_score_all_alike_are_refused(value, count):
 
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 0.7])
-def test_resamples_that_are_equal_have_no_interval(value):
+def test_equal_resamples_have_no_interval(value):
     result = interval(value, nearly(value, 200), method=Method("identity"), n_units=10)
     assert np.isnan([result.low, result.high]).all()
     assert "every resample gives the same value" in result.note
@@ -174,7 +174,7 @@ def test_constant_dimensions_do_not_predict_a_class(value):
 
 
 @constant_inputs
-def test_impostor_scores_that_are_all_equal_have_no_tail(value):
+def test_equal_impostor_scores_have_no_tail(value):
     largest = np.random.default_rng(0).normal(size=(30, 12))
     largest[4] = nearly(value, 12)
     with pytest.raises(DataError, match="all the same"):
@@ -205,7 +205,7 @@ OF_SESSIONS = ["sphnorm", "lda", "wccn", "nap", "two_covariance", "plda"]
 
 @pytest.mark.parametrize(("value", "count"), [(0.1, 8), (1e8 + 1 / 3, 8), (0.1, 50_000)])
 @pytest.mark.parametrize("name", MAPS)
-def test_vectors_that_are_all_equal_train_nothing(name, value, count):
+def test_equal_vectors_are_refused_in_training(name, value, count):
     count = min(count, 200) if name == "nap" else count  # it makes a matrix of all pairs of vectors
     with pytest.raises((DataError, ConfigError)):
         MAPS[name](np.full((count, 3), value), np.arange(count) % 4)
@@ -213,7 +213,7 @@ def test_vectors_that_are_all_equal_train_nothing(name, value, count):
 
 @pytest.mark.parametrize("offset", [0.0, 0.1, 1e8 + 1 / 3])
 @pytest.mark.parametrize("name", OF_SESSIONS)
-def test_speakers_whose_sessions_are_equal_show_no_scatter_within(name, offset):
+def test_equal_sessions_have_no_scatter_within_speakers(name, offset):
     vectors = (np.random.default_rng(0).normal(size=(4, 3)) / 3 + offset)[CODES]
     with pytest.raises((DataError, ConfigError)):
         MAPS[name](vectors, CODES)
@@ -231,7 +231,7 @@ def test_diagonal_whitening_names_constant_dimensions(value, count):
 @constant_inputs
 @pytest.mark.parametrize("count", [3, 100_000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_cmvn_only_centres_what_is_constant(value, count, dtype):
+def test_cmvn_only_centres_constant_features(value, count, dtype):
     frames = np.random.default_rng(0).normal(size=(count, 2)).astype(dtype)
     frames[:, 1] = value
     speech = np.ones(count, bool)

@@ -27,6 +27,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     *ROOT.glob("docs/*.md"),
     *ROOT.glob("docs/studies/*.md"),
     *ROOT.glob("recipes/*/README.md"),
@@ -64,7 +65,7 @@ def headings(path):
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(path):
+def test_links_resolve(path):
     for target, anchor in re.findall(
         r"\]\(([^)#]*)(?:#([^)]+))?\)", path.read_text(encoding="utf-8")
     ):
@@ -74,7 +75,7 @@ def test_links_lead_somewhere(path):
             assert not anchor or anchor in headings(page), f"{path}: {target}#{anchor}"
 
 
-def test_every_page_stands_in_the_navigation():
+def test_every_page_is_in_the_navigation():
     listed = re.findall(
         r"^(?:.*<)?([\w./]+)>?$",
         "\n".join(TOCTREE.findall(INDEX.read_text(encoding="utf-8"))),
@@ -91,7 +92,7 @@ def test_every_page_stands_in_the_navigation():
     assert len(listed) == len(set(listed))
 
 
-def test_the_readme_is_short_and_begins_with_what_comes_out():
+def test_the_readme_is_short_and_begins_with_the_output():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     beginning = "\n".join(text.splitlines()[:25])
     assert all(
@@ -113,7 +114,7 @@ def blocks(path):
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_python_in_documents_compiles_and_imports_what_exists(path):
+def test_python_in_documents_compiles_and_its_imports_exist(path):
     for language, code in blocks(path):
         if language != "python" or ">>>" in code:
             continue
@@ -205,6 +206,14 @@ def test_make_targets_exist():
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True)
 
 
+def test_tests_named_in_documents_exist():
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    existing = set(re.findall(r"^ *def (test_\w+)", tests, re.M))
+    for path in DOCUMENTS:
+        named = set(re.findall(r"`(test_\w+)`", path.read_text()))
+        assert named <= existing, (path.name, named - existing)
+
+
 def test_keys_of_the_recipe_table_exist():
     keys = asdict(RecipeConfig(systems={"NAME": ["cosine"]}))  # keys that came later too
     rows = re.findall(
@@ -257,7 +266,7 @@ def reference():
     return module
 
 
-def test_the_reference_begins_with_what_is_used_most_and_explains_every_name(reference):
+def test_the_reference_begins_with_common_names_and_explains_every_name(reference):
     packages = reference.packages()
     for package, names in packages.items():
         text = reference.page(package, names)

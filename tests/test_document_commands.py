@@ -191,13 +191,13 @@ def place(tmp_path_factory):
 
 @pytest.mark.whole
 @pytest.mark.parametrize("line", RUN, ids=[f"{EXAMPLES[line]}: {line}"[:80] for line in RUN])
-def test_a_command_of_the_documents_runs(line, place, tmp_path, monkeypatch):
+def test_commands_of_the_documents_run(line, place, tmp_path, monkeypatch):
     monkeypatch.chdir(shutil.copytree(place, tmp_path / "place"))
     result = run(*shlex.split(line))
     assert result.exit_code == 0, f"{EXAMPLES[line]}: {line}\n{result.output}"
 
 
-def test_two_folders_of_recordings_become_sets_as_the_page_says(tmp_path, monkeypatch):
+def test_two_folders_of_recordings_become_sets_as_documented(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     draw = np.random.default_rng(0)
     for folder, number, take in itertools.product(("original", "anonymised"), range(8), range(6)):

@@ -15,6 +15,8 @@ from spkver.mixture import accumulate_statistics, read_statistics, read_ubm
 from spkver.sidekit import read_feature_file, read_mixture, read_stat_server, read_svm
 from spkver.vectors.supervectors import read_supervectors
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = [
     path for path in sorted(ROOT.glob("docs/*.md")) if "\n>>> " in path.read_text(encoding="utf-8")
@@ -78,7 +80,7 @@ def test_the_tutorial_runs_from_recordings_to_a_figure(tmp_path, monkeypatch):
     assert len(read_scores("scores/scores_svm-gmm_NAP_rsr2015_male.h5")) == len(names["ndx"]) == 512
 
 
-def test_the_tutorial_gives_sidekits_numbers(shared, tmp_path, monkeypatch):
+def test_the_tutorial_reproduces_the_numbers_of_sidekit(shared, tmp_path, monkeypatch):
     """From SIDEKIT's mixture and frames; of the background it has kept the statistics alone."""
     folder = shared / "golden/sidekit"
     golden, given = np.load(folder / "map_nap_svm.npz"), read_statistics(folder / "h5/stat_back.h5")

@@ -10,13 +10,15 @@ import pytest
 
 from tests.fuzz import PARSERS
 
+pytestmark = pytest.mark.whole(seconds=80)
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize(
     "last", [40, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-def test_damaged_files(last):
+def test_damaged_files_raise_only_data_errors(last):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz", "all", "0", str(last)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=7200)

@@ -145,7 +145,7 @@ def test_imports_go_down_to_public_names():
 
 
 @pytest.mark.parametrize("module", ["evaluation", "spkver.cli", "spkver.voiceprivacy"])
-def test_heavy_libraries_are_loaded_when_they_are_used(module):
+def test_heavy_libraries_are_imported_in_functions(module):
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -153,7 +153,7 @@ def test_heavy_libraries_are_loaded_when_they_are_used(module):
     assert result.stdout.strip() == "[]"
 
 
-def test_the_map_in_the_documentation_is_the_tree():
+def test_the_map_in_the_documentation_equals_the_tree():
     text = (ROOT / "docs" / "architecture.md").read_text()
     drawn = re.search(r"## Where things are\n.*?```text\n(.*?)```", text, re.S)
     named = set()
@@ -181,7 +181,7 @@ FACES = [
     path
     for path in FILES
     if path.name == "__init__.py"
-    and "__all__ = [" in path.read_text()
+    and "import " in path.read_text()
     and path.parent != ROOT / "spkver"
 ]
 

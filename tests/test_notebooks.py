@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole(seconds=20)
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
 LARGEST = 300_000  # bytes, with outputs

@@ -16,13 +16,15 @@ import evaluation
 import spkver
 from spkbase.version import __version__
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = Path(sys.executable).parent
 INSTALL = (ROOT / "docs/install.md").read_text()
 
 
 @pytest.mark.parametrize("command", ["spkver", "spkver-eval"])
-def test_commands_work_beside_another_evaluation_package(command, tmp_path):
+def test_commands_work_next_to_another_evaluation_package(command, tmp_path):
     """The VoicePrivacy toolkits have a top-level package `evaluation` too; the working directory must not matter."""
     (tmp_path / "evaluation").mkdir()
     (tmp_path / "evaluation" / "__init__.py").write_text("raise RuntimeError('not this one')\n")
@@ -38,14 +40,14 @@ def test_commands_work_beside_another_evaluation_package(command, tmp_path):
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @pytest.mark.parametrize("module", ["spkver", "spkver.cli", "spkver.evaluation_cli"])
-def test_modules_of_commands_run_them(module):
+def test_commands_run_as_modules(module):
     run = subprocess.run(
         [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
     )
     assert __version__ in run.stdout
 
 
-def test_tab_completion_completes_commands_in_bash_and_is_there_for_zsh():
+def test_tab_completion_works_in_bash_and_exists_for_zsh():
     """By the lines of docs/install.md."""
     environment = {**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"}
     lines = re.findall(r'^(eval "\$\((.*) spkver\)") +# a line for (\S+)$', INSTALL, re.MULTILINE)
@@ -61,7 +63,7 @@ def test_tab_completion_completes_commands_in_bash_and_is_there_for_zsh():
         assert (run.stdout, run.stderr) == (said, "")
 
 
-def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
+def test_an_evaluation_package_already_imported_is_named(tmp_path):
     (tmp_path / "evaluation").mkdir()
     (tmp_path / "evaluation" / "__init__.py").write_text("")
     code = "import evaluation, spkver"
@@ -79,7 +81,7 @@ def test_another_evaluation_package_that_is_imported_already_is_named(tmp_path):
     assert "import spkver first" in run.stderr
 
 
-def test_both_packages_tell_the_version():
+def test_both_packages_have_the_version():
     assert evaluation.__version__ == spkver.__version__ == __version__
 
 
@@ -107,7 +109,7 @@ def without(packages, code, folder):
     )
 
 
-def test_small_installs_leave_out_librosa_and_what_metrics_do_not_need(tmp_path):
+def test_small_installs_omit_librosa_and_packages_that_metrics_do_not_need(tmp_path):
     every, (core, metrics) = small_installs()
     assert core == every - {"librosa"}
     assert metrics < core
@@ -184,7 +186,7 @@ NEEDS = {
 }
 
 
-def test_every_extra_is_for_a_need_that_is_tested_or_holds_others():
+def test_every_extra_is_tested_or_contains_others():
     assert set(extras()) == {*NEEDS, "all", "docs", "dev"}
     (held,) = extras()["all"]
     # a compiler and gigabytes of torch are no part of it
@@ -193,7 +195,7 @@ def test_every_extra_is_for_a_need_that_is_tested_or_holds_others():
 
 
 @pytest.mark.parametrize("extra", NEEDS)
-def test_a_missing_extra_is_one_clear_line(extra):
+def test_a_missing_extra_gives_one_clear_line(extra):
     module, use = NEEDS[extra]
     code = f"""
 import sys
@@ -215,7 +217,7 @@ except SpkverError as error:
 
 
 @pytest.mark.slow
-def test_wheel_holds_the_packages_and_their_documents(tmp_path):
+def test_the_wheel_contains_the_packages_and_their_documents(tmp_path):
     # a copy: a build in place would leave its folders in the checkout
     source = tmp_path / "source"
     files = subprocess.run(
@@ -277,7 +279,7 @@ def test_wheel_holds_the_packages_and_their_documents(tmp_path):
 # --- the container ----------------------------------------------------------------------------------------------------
 
 
-def test_the_container_installs_what_is_there_as_the_documents_say():
+def test_the_container_installs_as_documented():
     lines = [
         line.split(maxsplit=1)
         for line in (ROOT / "Containerfile").read_text("utf-8").splitlines()

@@ -1,15 +1,25 @@
 """What `make check` and `make kernels` choose is there, and another kernel is another one."""
 
+import ast
 from pathlib import Path
 
 from other_kernel import NUMERICAL, files
-from quick_loop import WHOLE
 
 TESTS = Path(__file__).resolve().parent
 
 
-def test_the_files_that_are_named_are_there():
-    stems = [path.stem for path in TESTS.rglob("test_*.py")]
-    assert sorted(name for name in stems if name in WHOLE) == sorted(WHOLE)
+def is_whole(path):
+    """Whether a file of tests carries the mark `whole` for all its tests."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+            return "pytest.mark.whole" in ast.unparse(node.value)
+    return False
+
+
+def test_every_numerical_test_file_exists():
     assert len(files()) == len(NUMERICAL) == len(set(NUMERICAL))
-    assert not set(NUMERICAL) & set(WHOLE)
+    assert not [path for path in map(Path, files()) if is_whole(path)]
+
+
+def test_the_quick_loop_omits_recipes():
+    assert all(is_whole(path) for path in TESTS.glob("recipes/test_*.py"))

@@ -1,5 +1,5 @@
 """Calibration: affine maps and fusion by logistic regression, and normalisation of scores by a cohort (z, t, s,
-adaptive s). Arrays or `Scores` are mapped to the same trials with other values."""
+adaptive s). Arrays or `Scores` enter, and the same trials with new values leave."""
 
 from evaluation.calibration.affine import (
     Affine,
@@ -7,6 +7,7 @@ from evaluation.calibration.affine import (
     choose_fusion,
     cllr_of_trials,
     cross_validate_affine,
+    fit_affine,
     load_affine,
     save_affine,
     train_affine,
@@ -33,6 +34,7 @@ __all__ = [
     "cohort_moments",
     "cross_validate_affine",
     "enrolled_blocks",
+    "fit_affine",
     "load_affine",
     "normalise",
     "s_norm",

@@ -13,7 +13,7 @@ over folds of speakers:
 1. The ridge is the one with the smallest cost over the folds, with all systems.
 2. The system whose removal costs least is removed, repeatedly, while that cost is less than two of its standard errors
    over speakers: an uninformative system has weight 0.
-3. Where one calibrated system alone costs less than the remaining fusion, it is used alone.
+3. If a single calibrated system costs less than the remaining fusion, it is used alone.
 
 The cost is Cllr [2]_, in bits.
 
@@ -63,12 +63,12 @@ _FORMAT = "spkver affine calibration"
 _VERSION = 1
 _MAX_STEPS = 100
 
-# Newton's decrement, relative to the loss, below which the loss falls no more than by rounding; the squared error of
-# the weights is of its order before the last step, and of its square after it
+# Newton's decrement, relative to the loss, below which the loss falls only by rounding; the squared error of
+# the weights is of this order before the last step, and of its square after it
 _CONVERGED = 1e-14
 
-_ERRORS = 2.0  # standard errors: one in 40 uninformative systems stays
-_TOLERANCE = 1e-12  # of the minimum, relative
+_ERRORS = 2.0  # standard errors: one in 40 uninformative systems is kept
+_TOLERANCE = 1e-12  # relative tolerance of the minimum
 _MAX_STEPS_OF_CHOSEN_FUSION = 2000
 
 
@@ -121,7 +121,7 @@ def train_affine(
         Penalty on half the squared weights (of scores scaled to unit variance); 0 trains without. Above 0 it keeps the
         weights finite where the scores separate the classes without error.
     names : tuple of str, optional
-        Names of the systems, kept with the result; those of the columns of data frames by default.
+        Names of the systems, kept with the result; by default the columns of data frames.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
 
@@ -138,13 +138,13 @@ def train_affine(
     (0.756, 0.0)
     """
     if isinstance(target, Trials) or isinstance(nontarget, Trials):
-        target, nontarget = split_scores(target, nontarget, missing=missing)  # which refuses others
-    if {np.shape(target)[1:], np.shape(nontarget)[1:]} <= {(), (1,)}:  # of one system
+        target, nontarget = split_scores(target, nontarget, missing=missing)  # refuses other types
+    if {np.shape(target)[1:], np.shape(nontarget)[1:]} <= {(), (1,)}:  # scores of one system
         check_classes(np.ravel(target), np.ravel(nontarget))
     columns = check_index("columns", target=target, nontarget=nontarget)
     if columns is not None and not names:
         names = tuple(map(str, columns))
-    affine = _trained(target, nontarget, prior=prior, ridge=ridge, names=names)
+    affine = fit_affine(target, nontarget, prior=prior, ridge=ridge, names=names)
     if min(affine.weights) < 0:
         subject = "the calibration"
         negative = [name for name, weight in zip(names, affine.weights, strict=False) if weight < 0]
@@ -153,6 +153,42 @@ def train_affine(
         weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
         logger.warning("%s has a negative slope: weights %s", subject, weights)
     return affine
+
+
+@one_blas_thread()
+def fit_affine(
+    target: ArrayLike,
+    nontarget: ArrayLike,
+    *,
+    prior: float,
+    ridge: float,
+    names: tuple[str, ...] = (),
+) -> Affine:
+    """Train as `train_affine` does, without its warnings."""
+    target = _matrix(target, "target", names)
+    nontarget = _matrix(nontarget, "nontarget", names)
+    if target.shape[1] != nontarget.shape[1]:
+        raise DataError(
+            f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}"
+        )
+    if not 0 < prior < 1:
+        raise DataError(f"expected a target prior between 0 and 1, got {prior}")
+    if not 0 <= ridge < np.inf:
+        raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
+    rows = np.concatenate([target, nontarget])
+    mean, scale = _spread(rows, names)
+    is_target = np.arange(len(rows)) < len(target)
+    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
+    solution = _minimise(*problem)
+    if not ridge:
+        fused = problem[0] @ solution
+        if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
+            text = "the scores separate the classes without error: no finite weights are best"
+            raise DataError(text, remedy="give more trials, or a ridge above 0")
+    weights = solution[:-1] / scale
+    return Affine(
+        tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names)
+    )
 
 
 @one_blas_thread()
@@ -174,7 +210,7 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     Raises
     ------
     DataError
-        If there are scores of another number of systems, infinite ones of several systems contradict each other, or
+        If the number of systems differs, infinite ones of several systems contradict each other, or
         finite ones are so large that the result is not.
     """
     if affine.names and set(affine.names) <= set(getattr(scores, "columns", [])):
@@ -213,10 +249,10 @@ def cross_validate_affine(
     names: tuple[str, ...] = (),
     tell: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
-    """Calibrate each trial by trials of other speakers only.
+    """Calibrate each trial with a map trained on other speakers only.
 
     Speakers, of models and of segments together, are divided into folds. The trials between two folds (or within one)
-    are calibrated by what was trained on the trials that have no speaker in either.
+    are calibrated with a map trained on the trials without a speaker in either.
 
     Parameters
     ----------
@@ -252,7 +288,7 @@ def cross_validate_affine(
     """
     check_index(scores=scores, labels=is_target)
     scores = _matrix(scores, "trials'", names)
-    _spread(scores, names)  # what no number of folds mends
+    _spread(scores, names)  # fails early if no number of folds can help
     is_target = truth_of(is_target)
     if folds < 3:
         raise DataError(
@@ -285,7 +321,7 @@ def cross_validate_affine(
             None, before=f"without the speakers of fold {tested_folds}: ", remedy="use fewer folds"
         ):
             parts = scores[trained & is_target], scores[trained & ~is_target]
-            affine = _trained(*parts, prior=prior, ridge=ridge, names=names)
+            affine = fit_affine(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
         inverted.append(min(affine.weights) < 0)
     if tell is not None:
@@ -300,7 +336,7 @@ def cross_validate_affine(
 
 
 def save_affine(path: str | Path, affine: Affine) -> None:
-    """Write a calibration or fusion as JSON, whole or not at all, to the last bit.
+    """Write a calibration or fusion as JSON, atomically and with all digits.
 
     Parameters
     ----------
@@ -313,7 +349,7 @@ def save_affine(path: str | Path, affine: Affine) -> None:
 
 
 def load_affine(path: str | Path) -> Affine:
-    """Read what `save_affine` wrote.
+    """Read a calibration or fusion that `save_affine` wrote.
 
     Parameters
     ----------
@@ -361,9 +397,9 @@ class ChosenFusion:
     llr : ndarray of shape (N,)
         The training trials, each by weights that were trained on other folds.
     cllr : float [bit]
-        Of these.
+        Cllr of `scores`.
     alone : dict of str to float [bit]
-        The same for each system alone, calibrated.
+        Cllr of each single system after calibration.
     tried : dict of float to float [bit]
         The same for all systems, by the ridge.
     """
@@ -377,7 +413,7 @@ class ChosenFusion:
 
 
 def cllr_of_trials(llr: ArrayLike, is_target: ArrayLike) -> NDArray[np.float64]:
-    """Return the contribution of each trial to Cllr: ``log2(1 + exp(-llr)) / (2 n_target)``, or that of a nontarget.
+    """Return the contribution of each trial to Cllr: ``log2(1 + exp(-llr)) / (2 n_target)``, likewise for nontargets.
 
     Examples
     --------
@@ -431,7 +467,7 @@ def train_nonnegative(scores: ArrayLike, is_target: ArrayLike, *, ridge: float =
 
     def loss(solution: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         margins = signs * (rows @ solution + log_odds)
-        wrong = np.exp(-np.logaddexp(0.0, margins))  # posterior of the other class
+        wrong = np.exp(-np.logaddexp(0.0, margins))  # posterior probability of the wrong class
         value = shares @ np.logaddexp(0.0, -margins) + penalty @ solution**2 / 2
         return float(value), rows.T @ (-signs * shares * wrong) + penalty * solution
 
@@ -468,7 +504,7 @@ def choose_fusion(
     Raises
     ------
     DataError
-        If there is one fold alone, or one without trials of both classes.
+        If there is only one fold, or a fold lacks a class.
     """
     check_index(scores=scores, labels=is_target, folds=folds, speakers=speakers)
     scores = _matrix(scores, "trials'")
@@ -515,42 +551,6 @@ def choose_fusion(
     affine = Affine(tuple(weights.tolist()), trained.offset, trained.prior, tuple(names))
     return ChosenFusion(
         affine, ridge, llr, float(cllr_of_trials(llr, is_target).sum()), alone_best, tried
-    )
-
-
-@one_blas_thread()
-def _trained(
-    target: ArrayLike,
-    nontarget: ArrayLike,
-    *,
-    prior: float,
-    ridge: float,
-    names: tuple[str, ...] = (),
-) -> Affine:
-    """Train without warnings; see `train_affine`."""
-    target = _matrix(target, "target", names)
-    nontarget = _matrix(nontarget, "nontarget", names)
-    if target.shape[1] != nontarget.shape[1]:
-        raise DataError(
-            f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}"
-        )
-    if not 0 < prior < 1:
-        raise DataError(f"expected a target prior between 0 and 1, got {prior}")
-    if not 0 <= ridge < np.inf:
-        raise DataError(f"expected a ridge that is finite and not negative, got {ridge}")
-    rows = np.concatenate([target, nontarget])
-    mean, scale = _spread(rows, names)
-    is_target = np.arange(len(rows)) < len(target)
-    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
-    solution = _minimise(*problem)
-    if not ridge:
-        fused = problem[0] @ solution
-        if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
-            text = "the scores separate the classes without error: no finite weights are best"
-            raise DataError(text, remedy="give more trials, or a ridge above 0")
-    weights = solution[:-1] / scale
-    return Affine(
-        tuple(weights.tolist()), float(solution[-1] - weights @ mean), float(prior), tuple(names)
     )
 
 
@@ -603,7 +603,7 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
 def _problem(
     rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float
 ) -> tuple[Any, ...]:
-    """Return rows with a 1 behind them, signs, weight of each trial, penalties, and the log odds of the prior."""
+    """Return rows with a column of ones, signs, weights of the trials, penalties, and the log odds of the prior."""
     shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
     penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
     rows = np.column_stack([rows, np.ones(len(rows))])
@@ -625,12 +625,12 @@ def _minimise(
     current = loss(solution)
     for _ in range(_MAX_STEPS):
         margins = np.clip(signs * (rows @ solution + log_odds), -700, 700)
-        wrong = 1 / (1 + np.exp(margins))  # posterior of the other class
+        wrong = 1 / (1 + np.exp(margins))  # posterior probability of the wrong class
         gradient = rows.T @ (-signs * shares * wrong) + penalty * solution
         hessian = (rows * (shares * wrong * (1 - wrong))[:, None]).T @ rows + np.diag(penalty)
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         if gradient @ step <= _CONVERGED * current:
-            solution -= step  # the loss cannot tell it any more, the gradient can
+            solution -= step  # rounding hides the gain in the loss, but not in the gradient
             break
         size = 1.0
         while size > 1e-10 and loss(solution - size * step) > current:
@@ -645,7 +645,7 @@ def _minimise(
 def _crossed(
     scores: NDArray[Any], is_target: NDArray[Any], folds: NDArray[Any], ridge: float
 ) -> NDArray[np.float64]:
-    """LLRs of each fold by what was trained on the others."""
+    """LLRs of each fold from a map trained on the other folds."""
     llr = np.empty(len(scores))
     for fold in np.unique(folds):
         tested = folds == fold

@@ -64,7 +64,7 @@ def closed_set_scores(scores: Scores) -> Scores:
     Raises
     ------
     DataError
-        If the list is no full cross, a segment has one model alone, or a score is infinite.
+        If the list is not a full cross, a segment has only one model, or a score is infinite.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def closed_set_scores(scores: Scores) -> Scores:
     counts = np.bincount(scores.segments, minlength=len(scores.segment_ids))
     alone = int((counts[scores.segments] == 1).sum())
     if alone > 0:
-        text = f"{alone} segments have scores of one model alone: there is no other to compare with"
+        text = f"{alone} segments have scores of only one model: there is no other to compare with"
         raise DataError(text, remedy="a closed set has two speakers or more")
     if not np.isfinite(scores.values).all():
         raise DataError("infinite scores have no mean", remedy="give finite scores")
@@ -84,7 +84,7 @@ def closed_set_scores(scores: Scores) -> Scores:
 
 
 def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
-    """Return the block of each trial: segments of a block were scored against the same models, others against others.
+    """Return the block of each trial: the segments of a block were scored against the same models.
 
     Parameters
     ----------
@@ -112,7 +112,9 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     n_models = np.bincount(np.unique([blocks, trials.models], axis=1)[0])
     n_segments = np.bincount(np.unique([blocks, trials.segments], axis=1)[0])
     whole = np.array_equal(n_models * n_segments, np.bincount(blocks))
-    if not whole or n_models.sum() != len(np.unique(trials.models)):  # some model is in two blocks
+    if not whole or n_models.sum() != len(
+        np.unique(trials.models)
+    ):  # some model belongs to two blocks
         text = "the trial list is no full cross of models and segments, nor does it fall into parts that are"
         raise DataError(text, remedy="score every segment against every model (of its sex)")
     return blocks.astype(np.int64)
@@ -126,11 +128,11 @@ def cohort_moments(
     Parameters
     ----------
     scores : ndarray of shape (N, K)
-        Of N models or segments against K members of the cohort.
+        Scores of N models or segments against K members of the cohort.
     ids : sequence of str, length N
         For messages.
     top : int, optional
-        Use the highest `top` of each row only; all where there are fewer.
+        Use the highest `top` of each row only; all if there are fewer.
 
     Returns
     -------
@@ -139,7 +141,7 @@ def cohort_moments(
     Raises
     ------
     DataError
-        If there are fewer than 2 cohort scores, or those of a row are all equal.
+        If there are fewer than 2 cohort scores, or the scores of a row are all equal.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def cohort_moments(
         raise DataError(f"the cohort has {scores.shape[1]} members: a deviation needs 2")
     if top is not None and top < scores.shape[1]:
         scores = np.partition(scores, scores.shape[1] - top, axis=1)[:, -top:]
-        scores.sort(axis=1)  # the order of a partition is the library's own affair; sums are not
+        scores.sort(axis=1)  # a partition has no defined order, on which the sums would depend
     mean = scores.mean(axis=1)
     deviation = scores.std(axis=1)
     flat = np.flatnonzero(is_negligible(deviation, mean))
@@ -172,14 +174,14 @@ def normalise(
     ----------
     scores : Scores
     models : tuple of two ndarrays of shape (M,), optional
-        Mean and deviation for each id of the table `scores.model_ids`; only those that a trial uses are read.
+        Mean and deviation for each id of the table `scores.model_ids`; ids without a trial are ignored.
     segments : tuple of two ndarrays of shape (S,), optional
         The same for `scores.segment_ids`.
 
     Returns
     -------
     Scores
-        The same trials in the same order; the same scores where there are no moments.
+        The same trials in the same order; scores without moments are unchanged.
     """
     sides = []
     for codes, moments in ((scores.models, models), (scores.segments, segments)):
@@ -197,7 +199,7 @@ def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> S
     Parameters
     ----------
     scores : Scores
-        What to normalise.
+        Scores to normalise.
     model_cohort : Scores
         Each model of `scores` against the segments of the cohort.
     top : int, optional
@@ -228,7 +230,7 @@ def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) ->
     Parameters
     ----------
     scores : Scores
-        What to normalise.
+        Scores to normalise.
     segment_cohort : Scores
         The models of the cohort against each segment of `scores`.
     top : int, optional
@@ -260,7 +262,7 @@ def s_norm(
 
 
 def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -> Moments:
-    """Moments of the ids of `scores`, whose cohort scores are in a list and may differ in number."""
+    """Moments of each id of `scores`, from a list of cohort scores whose number may differ."""
     least = 2 if top is None else top
     if least < 2:
         raise DataError(f"expected at least 2 cohort scores, got {top}")
@@ -282,7 +284,7 @@ def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -
     counts = np.bincount(owners, minlength=len(ids))
     refuse(counts[used] < least, f"fewer than {least} cohort scores")
     refuse(np.isin(used, owners[~np.isfinite(values)]), "an infinite cohort score")
-    if top is not None:  # the highest of each owner
+    if top is not None:  # sort for the highest scores of each owner
         order = np.lexsort([-values, owners])
         owners = owners[order]
         values = values[order]

@@ -1,4 +1,4 @@
-"""VoicePrivacy 2024's and 2026's ``result_for_rank<suffix>``: read, and written byte for byte as pandas lays them out.
+"""Files ``result_for_rank<suffix>`` of VoicePrivacy 2024 and 2026, read, and written as pandas prints them.
 
     ---- Time: 29-03-24_11:24 ----
 
@@ -9,7 +9,7 @@
 The file is made of sections: a line of the time now and then, a title, and a table as pandas prints a data frame, its
 row numbers first. ``SER results`` has a second line of column names below the first. Numbers are percent. Track 2 of
 2026 has a section ``ASV_eval^anon results`` for each language, also without row numbers. Files that were edited by hand
-(other blanks, times left out) are read too; what is written then has the regular form.
+(other blanks, times left out) are read too; files are written in the regular form.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Section:
 
 
 def records(sections: Sequence[Section], title: str) -> list[Mapping[str, Cell]]:
-    """Return the rows of all sections of a title."""
+    """Return the rows of all sections with a title."""
     rows: list[Mapping[str, Cell]] = []
     for section in sections:
         if section.title == title:
@@ -140,7 +140,7 @@ def read_rank_file(path: str | Path) -> list[Section]:
 
 
 def _split_sections(path: Path) -> list[tuple[str, str | None, int, Lines]]:
-    """Return the title of each section, the time above it, the line of the title, and the lines below it."""
+    """Return the title of each section, the time above it, its line number, and the lines below it."""
     blocks: list[tuple[str, str | None, int, Lines]] = []
     time = None
     for number, line in enumerate(read_text_bytes(path).decode("utf-8", "replace").splitlines(), 1):
@@ -169,7 +169,7 @@ def _split_sections(path: Path) -> list[tuple[str, str | None, int, Lines]]:
 def _table(
     title: str, start: int, lines: Lines, path: Path
 ) -> tuple[list[dict[str, Cell]], list[int]]:
-    """Return the rows of the table below a title, which stands in line `start`, and their numbers."""
+    """Return the rows of the table below the title in line `start`, and their numbers."""
     known = COLUMNS.get(title, ())
     if len(lines) < 2:
         raise DataError(f"the section {title!r} has no table", file=path, line=start)
@@ -184,7 +184,7 @@ def _table(
         )
     if without_index:
         body = [(number, ["0", *cells]) for number, cells in body]
-    elif not _INDEX.fullmatch(body[0][1][0]):  # a second line of names
+    elif not _INDEX.fullmatch(body[0][1][0]):  # a second header line
         body = body[1:]
     if not body:
         raise DataError(f"the section {title!r} has no row", file=path, line=start)
@@ -202,7 +202,7 @@ def _table(
 def _read_numbers(
     rows: list[dict[str, Cell]], name: str, title: str, body: Lines, path: Path
 ) -> None:
-    """Turn the cells of a column into numbers: rates, recalls of emotions, and any column of numbers alone."""
+    """Turn the cells of a column into numbers: rates, recalls of emotions, and any column that holds only numbers."""
     known = COLUMNS.get(title, ())
     cells = [str(row[name]) for row in rows]
     if name in known:
@@ -211,7 +211,7 @@ def _read_numbers(
         is_numeric = title == SER or all(map(_NUMBER.match, cells))
     if not is_numeric:
         return
-    most = math.inf if name == "WER" else 100  # insertions; an undefined rate is NaN
+    most = math.inf if name == "WER" else 100  # insertions have no limit; an undefined rate is NaN
     for (number, _), row, cell in zip(body, rows, cells, strict=True):
         if not _NUMBER.match(cell):
             raise DataError(f"expected a number as {name}, got {cell!r}", file=path, line=number)

@@ -1,10 +1,10 @@
-"""Systems in order: by utility, within each minimum EER that they reach.
+"""Systems ordered by utility, within each minimum EER that they reach.
 
 Conventions
 -----------
 A condition is a minimum EER of the semi-informed attacker (10, 20, 30 and 40 % in VoicePrivacy 2024; 15, 20, 25 and
 30 % in 2022). A system takes part in each condition that it reaches (``reached``), or only in the highest one
-(``highest``); the plans can be read either way. Within a condition systems are ordered by each utility alone. Equal
+(``highest``); the plans can be read either way. Within a condition systems are ordered by each utility. Equal
 values share a place.
 
 Two systems tie where the interval of the difference of their utilities holds 0. It is made of their two intervals
@@ -43,13 +43,13 @@ _TITLES = {"wer": "WER", "cer": "CER", "uar": "UAR", "f0": "F0 correlation", "ee
 @one_line
 @dataclass(frozen=True)
 class ComparedSystem:
-    """A system that is compared with others.
+    """A system to be ordered.
 
     Attributes
     ----------
     name : str
     eer : Interval
-        Of the semi-informed attacker, a fraction of 1.
+        EER of the semi-informed attacker, a fraction of 1.
     utilities : dict of str to Interval
         By name: ``wer`` and ``uar``, fractions of 1, and others of `LOWER_IS_BETTER`.
     notes : tuple of str
@@ -57,7 +57,7 @@ class ComparedSystem:
     sets : tuple of str
         Sets and sexes that the EER is of; empty where they are not known.
     attacker : str
-        Whose EER it is, and by which definition, as far as the file states it.
+        Attacker and definition of the EER, as far as the file states them.
     broken : str
         Why its EER is no measure of privacy, so that it reaches no target; blank where it does.
     """
@@ -82,13 +82,13 @@ class OrderingRule:
     targets : tuple of float
         Minimum EERs, rising, fractions of 1.
     utilities : tuple of str
-        What to order by.
+        Utilities to order by.
     assignment : {"reached", "highest"}
         See the module.
     least : dict of str to float
         Utilities that must be above a value for a system to take part at all.
     correlation : float
-        Of the errors of two systems, from 0 (included) to 1.
+        Correlation of the errors of two systems, from 0 (included) to 1.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Entry:
     place : int
         By the values as they are, from 1.
     best, worst : int
-        Places that the intervals leave open; 0 where there are no intervals.
+        Range of ranks that the intervals allow; 0 without intervals.
     value : Interval
         The utility.
     ties : tuple of str
@@ -163,7 +163,7 @@ class SystemOrder:
     excluded : dict of str to str
         Why other systems take no part here.
     doubts : dict of str to str
-        Systems, here or not, whose EER may truly be on the other side of the target.
+        Systems, listed or not, whose true EER may be on the other side of the target.
     """
 
     target: float
@@ -174,7 +174,7 @@ class SystemOrder:
 
 
 def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list[SystemOrder]:
-    """Return the orders of systems, one for each minimum EER and utility, in their order.
+    """Return one order of the systems for each minimum EER and utility.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def difference(first: Interval, second: Interval, correlation: float = 0.0) -> I
     first, second : Interval
         With ends.
     correlation : float
-        Of their errors, from 0 to 1.
+        Correlation of their errors, from 0 to 1.
 
     Returns
     -------
@@ -294,7 +294,7 @@ def orders_to_dict(
 
 
 def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:
-    """Return why a system takes no part in a condition; blank if it does."""
+    """Return why a system is excluded from a condition; "" if it is included."""
     if system.broken:
         return f"EER {_percent(system.eer.value)} does not count: {system.broken}"
     if system.eer.value < target:

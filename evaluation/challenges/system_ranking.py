@@ -1,4 +1,4 @@
-"""Files of systems ranked: what ``spkver-eval rank`` reports."""
+"""Rank systems from their files, as ``spkver-eval rank`` does."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SystemRanking:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the EERs are of different attackers or definitions."""
+        """Whether the EERs come from different attackers or definitions."""
         return len({system.attacker for system in self.systems}) > 1
 
     @property
@@ -108,7 +108,7 @@ def rank_systems(
     rule : {"vpc2024", "vpc2022"} or OrderingRule
         Rule of a challenge.
     targets : sequence of float
-        Minimum EERs, rising, as fractions of 1; by default those of the rule.
+        Minimum EERs in ascending order, as fractions of 1; by default those of the rule.
     utilities : sequence of str
         Rank by ``wer``, ``uar``, ``cer`` or ``f0``; by default as the rule says.
     assignment : {"reached", "highest"}, optional
@@ -124,7 +124,7 @@ def rank_systems(
     Raises
     ------
     DataError
-        If there is not a name for each file, the rule is unknown or cannot be, a file is malformed, or two systems
+        If names and files differ in number, the rule is unknown or inconsistent, a file is malformed, or two systems
         have one name.
     """
     if not files:
@@ -154,7 +154,7 @@ def rank_systems(
 def _with_distinct_names(
     systems: Sequence[ComparedSystem], files: Sequence[str | Path]
 ) -> list[ComparedSystem]:
-    """Add the folder of the file to names that several systems have."""
+    """Add the folder of the file to repeated names."""
     counts = Counter(system.name for system in systems)
     renamed = []
     for system, path in zip(systems, files, strict=True):

@@ -1,4 +1,4 @@
-"""Systems that are compared, from their files: 2024's ``result_for_rank*``, our ``results.json``, 2022's summaries.
+"""Systems read from ``result_for_rank*`` of 2024, our ``results.json``, or summaries of 2022.
 
 Every file is read as rows: a figure for each measure, set, list of speakers and condition. One EER and one of each
 utility of a system come of them, for an order (`evaluation.challenges.ranking`), a table and a chart. Files of the
@@ -65,18 +65,18 @@ class ChallengeFigure:
     measure : str
         ``EER``, ``WER``, ``UAR``, or a recall such as ``ACC_sad``.
     dataset, split : str
-        What it was measured on; the split is blank where the name of the set has none.
+        Set and split of the measurement; the split is "" if the name of the set has none.
     speakers : str
         List of trials, such as ``f`` or ``mixed``; blank for utility.
     condition : str
         Scenario of the attacker, or whether the speech was ``original`` or ``anonymised``.
     value : Interval
-        A fraction of 1, with an interval where there is one.
+        A fraction of 1, with its interval if known.
     crossing, n_target : float
-        Of an EER: the error rate where both are equal, which is above 0.5 where scores are reversed, and the number of
+        For an EER: the error rate where both are equal, which is above 0.5 for reversed scores, and the number of
         target trials; NaN where they are not stated.
     n_attackers : int
-        Of an EER: how many attackers there were; 0 where it is not stated.
+        For an EER: the number of attackers; 0 if not stated.
     """
 
     measure: str
@@ -91,7 +91,7 @@ class ChallengeFigure:
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:
-        """What the figure is of, without its value."""
+        """What the figure measures, and where, without its value."""
         return self.measure, self.dataset, self.split, self.speakers, self.condition
 
     @property
@@ -106,7 +106,7 @@ class ChallengeFigure:
 
 
 def split_of(dataset: str) -> tuple[str, str]:
-    """Return a set as rank files name it, and its split; blank where the name has none.
+    """Return the name of a set in rank files, and its split; "" if the name has none.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def split_of(dataset: str) -> tuple[str, str]:
 def read_figures(path: str | Path) -> tuple[ChallengeFigure, ...]:
     """Return every EER, WER and recall of a rank file or of ``results.json`` (or the folder that holds it).
 
-    Summaries of VoicePrivacy 2022 have other files, so there are none of them here.
+    Summaries of VoicePrivacy 2022 are not read here.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def read_figures(path: str | Path) -> tuple[ChallengeFigure, ...]:
 
 
 def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, ...]:
-    """Return the figures of the known sections of a rank file, each row of them as a fraction of 1."""
+    """Return the figures of the known sections of a rank file, as fractions of 1."""
     figures = []
     for title in (ASV, ASV_ANON, ASR, SER):
         for row in records(sections, title):
@@ -166,7 +166,7 @@ def figures_of_rank_file(sections: Sequence[Section]) -> tuple[ChallengeFigure, 
 def figures_of_results(
     results: Results, utilities: Sequence[str] = ("wer", "uar")
 ) -> tuple[ChallengeFigure, ...]:
-    """Return the EER of each condition, of the attacker that is named or else the strongest, and the utilities.
+    """Return the EER of each condition, by the named attacker or else the strongest, and the utilities.
 
     The attacker and the reading that the results name for a challenge; where they name none, the strongest attacker by
     the ROC convex hull, with the interval of the minimum over attackers.
@@ -185,7 +185,7 @@ def figures_of_results(
             value = outcome.condition.metric(f"eer.{results.protocol.reading or 'rocch'}")
         if not value.known:
             continue
-        # without lists by sex there was one across them, which rank files call so
+        # without lists by sex there is one across the sexes, which rank files name so
         if outcome.dataset in by_sex:
             speakers = outcome.gender
         else:
@@ -251,7 +251,7 @@ def read_system(
     path : path
         ``results.json`` (or a folder that holds it), a ``result_for_rank*``, or a summary of VoicePrivacy 2022.
     name : str
-        Of the system; the suffix of the file by default.
+        Name of the system; the suffix of the file by default.
     split : str
         ``dev`` or ``test``; sets whose names have no split count too.
     average : {"mean", "least"}
@@ -263,7 +263,7 @@ def read_system(
     Raises
     ------
     DataError
-        If the file is of no such kind, or holds no EER of a semi-informed attacker in the split.
+        If the kind of file is unknown, or it holds no EER of a semi-informed attacker in the split.
     """
     if average not in ("mean", "least"):
         raise DataError(f"expected the average 'mean' or 'least', got {average!r}")
@@ -301,7 +301,7 @@ def read_system(
     if not eer.has_interval:
         note += ", without intervals"
     notes = [note]
-    if not is_ours:  # our own results state it themselves
+    if not is_ours:  # our results state the attacker themselves
         notes += _too_weak(lists, figures)
     utilities = _utilities(figures)
     undefined = [measure.upper() for measure, rate in utilities.items() if not rate.known]
@@ -343,7 +343,7 @@ def _semi_informed(figures: Sequence[ChallengeFigure]) -> dict[str, ChallengeFig
 def _too_weak(
     lists: Mapping[str, ChallengeFigure], figures: Sequence[ChallengeFigure]
 ) -> list[str]:
-    """Name the lists in which the lazy-informed attacker is stronger than the semi-informed one."""
+    """Name the lists on which the lazy-informed attacker is stronger than the semi-informed one."""
     lazy = {figure.place[:4]: figure.value.value for figure in figures if figure.condition == _LAZY}
     notes = []
     for where, figure in lists.items():
@@ -388,7 +388,7 @@ def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:
 
 
 def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
-    """Name the lists whose scores are reversed, by their EER and number of target trials, or constant."""
+    """Name the lists with reversed scores (by EER and number of target trials) or constant ones."""
     backwards = []
     constant = []
     for where, figure in lists.items():
@@ -416,7 +416,7 @@ def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
 def _together(
     measures: Sequence[Interval], average: str = "mean", weights: Sequence[float] = ()
 ) -> Interval:
-    """Join the figures of sets and sexes: their mean, plain or weighted, as of independent ones, or the least."""
+    """Combine the figures of sets and sexes: their mean, plain or weighted, taken as independent, or their minimum."""
     if average == "least":
         return min(measures, key=lambda measure: measure.value)
     shares = [weight / sum(weights) for weight in weights] or [1 / len(measures)] * len(measures)
@@ -444,7 +444,7 @@ def _name(path: Path) -> str:
 
 
 def figure_rows(systems: Mapping[str, Sequence[ChallengeFigure]]) -> list[dict[str, str]]:
-    """Return a row for each place that a system has a figure of, with a column for each system; in per cent.
+    """Return a row for each measure and list with figures, with a column in per cent for each system.
 
     Examples
     --------
@@ -465,7 +465,7 @@ def figure_rows(systems: Mapping[str, Sequence[ChallengeFigure]]) -> list[dict[s
 
 
 def system_rows(systems: Sequence[ComparedSystem], decimals: int = 2) -> list[dict[str, str]]:
-    """Return a row for each system: EER and utilities in per cent, with their intervals in brackets, and whose EER.
+    """Return a row for each system: EER and utilities in per cent with intervals in brackets, and the attacker.
 
     Utilities that no system has are left out. The EER is that of the semi-informed attacker.
 
@@ -504,12 +504,12 @@ def plot_systems(
     utilities: Sequence[str] = ("wer", "uar"),
     targets: Sequence[float] = (),
 ) -> list[Path]:
-    """Plot the EER of each system over each utility, with intervals where there are any.
+    """Plot the EER of each system over each utility, with intervals if known.
 
     Parameters
     ----------
     systems : sequence of ComparedSystem
-        Those that have a utility are in its chart.
+        Each chart shows the systems with its utility.
     path : path
         The file to write, ``.png``, ``.pdf``, ``.svg`` or ``.tex``; for several utilities each has its name before the
         extension, as in ``systems_wer.png``.
@@ -521,7 +521,7 @@ def plot_systems(
     Returns
     -------
     list of Path
-        What was written. Where systems differ in whose EER they have, points are named with it.
+        Files that were written. If the attackers differ, they are named at the points.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""A whole VoicePrivacy challenge: finds every list of scores, parses its name, joins it with its key and assesses it.
+"""Whole VoicePrivacy challenges: every list of scores is found by name, joined with its key and assessed.
 
 Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
-the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), trials alone (o-a), both
-(a-a). The key is that of the original trials.
+the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), only trials (o-a), both
+(a-a). The key belongs to the original trials.
 
 The results of the VoicePrivacy Challenges 2020 and 2022 come in two forms: ``results.*`` hold some lines for each list
 of scores, ``RESULTS_summary_*`` one line for each number. Both are read into the same form, with the weighted averages.
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 WEIGHTS: Mapping[str, float] = {"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05}
 
 _N = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
-# lines of results, by the start of the header that they stand below; groups are measures
+# lines of results by the start of their header; groups are measures
 _LINES = (
     ("ASV-", rf"EER: (?P<eer>{_N})%"),
     ("ASV-", rf"Cllr \(min/act\): (?P<min_cllr>{_N})/(?P<cllr>{_N})"),
@@ -63,7 +63,7 @@ _TRIAL = re.compile(
     r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?"
 )
 
-# the columns of the ZEBRA toolkit: value of an assessment, factor, decimals
+# columns of the ZEBRA toolkit: value of an assessment, factor, decimals
 _COLUMNS = {
     "ROCCH-EER [%]": ("eer.rocch", 100, 2),
     "ZEBRA Population [bit]": ("zebra.population", 1, 3),
@@ -84,12 +84,12 @@ def read_results(path: str | Path) -> dict[str, dict[str, float]]:
         By measure. ``eer`` and ``rocch_eer`` (percent), ``min_cllr``, ``cllr``, ``linkability``, ``population`` (bit)
         and ``individual`` of each list, ``<enrolment set>-<trial set>``; ``wer`` (percent) of each set of a recogniser,
         by the last language model of the file; ``pitch`` (mean correlation), ``gain`` (of voice distinctiveness, dB)
-        and ``deid`` of each trial set; ``averages``, those that the file states, by their names.
+        and ``deid`` of each trial set; ``averages``, as stated in the file, by name.
 
     Raises
     ------
     DataError
-        With file and line, if a line is of none of the known kinds, or a number is there twice; or the file is empty.
+        With file and line, if the kind of a line is unknown, a number is repeated, or the file is empty.
     """
     path = Path(path)
     results: dict[str, dict[str, float]] = {}
@@ -133,7 +133,7 @@ def _values_of_line(text: str, header: str) -> dict[tuple[str, str], float]:
 def recompute_averages(
     results: Mapping[str, Mapping[str, float]], weights: Mapping[str, float] = WEIGHTS
 ) -> dict[str, float]:
-    """Compute the averages of VoicePrivacy 2022 from the single results, by the names that summaries give them.
+    """Compute the averages of VoicePrivacy 2022 from the single results, named as in summaries.
 
     EER, pitch correlation and gain are averaged by corpus and sex with the weights, word error rates plainly over the
     corpora. An average whose sets are not all there is left out.
@@ -188,7 +188,7 @@ def _average_word_errors(wer: Mapping[str, float]) -> dict[str, float]:
 def weighted_average(
     values: Mapping[tuple[str, str], float], weights: Mapping[str, float] = WEIGHTS
 ) -> float | None:
-    """Average over corpora and sexes, or None if not all of them are there.
+    """Average over corpora and sexes, or None if one is missing.
 
     Parameters
     ----------
@@ -212,18 +212,18 @@ def weighted_average(
 @one_line
 @dataclass(frozen=True)
 class ScoreList:
-    """One list of scores: whose it is, what it is of, and where it lies with its key.
+    """One list of scores: its system, its trials, and its files.
 
     Attributes
     ----------
     name : str
         Team and system, whose it is.
     corpus, split, sex : str
-        What the trials are of; the corpus with its subset, as in ``vctk_common``.
+        Data of the trials; the corpus with its subset, as in ``vctk_common``.
     dataset : str
         Corpus, part and subset, as in ``vctk_dev_common``.
     condition : str
-        Who is anonymised, enrolment and trials: ``o-o``, ``o-a`` or ``a-a``.
+        Whether enrolment and trials are anonymised: ``o-o``, ``o-a`` or ``a-a``.
     scores, key : Path
         Where they lie.
     """
@@ -252,7 +252,7 @@ class Assessment:
     values : dict of str to float
         ``eer.rocch``, ``eer.kaldi``, ``zebra.population``, ``zebra.individual``, ``cllr``, ``min_cllr``.
     intervals : dict of str to Interval
-        Of the values, where resamples were asked for.
+        Intervals of the values if resamples were requested.
     """
 
     source: ScoreList
@@ -262,7 +262,7 @@ class Assessment:
 
 
 def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
-    """Return the lists of scores of all teams that a folder holds.
+    """Return the lists of scores of all teams in a folder.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def assess(
     lists : sequence of ScoreList
         See `find_score_lists`.
     resampling : Resampling, optional
-        Of speakers, for intervals; none by default. An ``utt2spk`` beside the key names the speakers.
+        Resampling of speakers for intervals; none by default. Speakers are in the ``utt2spk`` of the key's folder.
     jobs : int, optional
         Number of workers for resamples; all cores if None.
 
@@ -360,13 +360,13 @@ def assess(
     Raises
     ------
     DataError
-        With file and line, if a file is malformed or scores and key do not fit; all of them together.
+        With file and line, if files are malformed or scores and key do not match; all problems together.
     """
     problems = Problems()
     assessed = []
     warnings: list[logging.LogRecord] = []
     of_speakers = logging.getLogger("evaluation.trials.speakers")
-    keep: Any = warnings.append  # which each list would repeat: kept, and not shown
+    keep: Any = warnings.append  # each list would repeat them: kept, but not shown
     of_speakers.addFilter(keep)
     try:
         for listed in lists:
@@ -383,7 +383,7 @@ def assess(
 
 
 def assessed_values(scores: metrics.SortedScores) -> dict[str, float]:
-    """Return the numbers of an assessment by name; the statistic that resamples compute anew."""
+    """Return the numbers of an assessment by name: the statistic of the bootstrap."""
     return {
         "eer.rocch": metrics.eer(scores),
         "eer.kaldi": metrics.eer(scores, method="kaldi"),
@@ -397,7 +397,7 @@ def assessed_values(scores: metrics.SortedScores) -> dict[str, float]:
 def write_challenge(
     assessed: Sequence[Assessment], output: str | Path, *, extensions: Sequence[str] = ("png",)
 ) -> None:
-    """Write everything about a challenge into a folder.
+    """Write tables and plots of a challenge into a folder.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def write_challenge(
 
 
 def _latex_tables(rows: Sequence[Mapping[str, Any]], *, has_intervals: bool) -> str:
-    """Return the rows as a table in LaTeX, or as two, which fit a page, where there are intervals."""
+    """Return the rows as a table in LaTeX, or as two that fit a page if there are intervals."""
     titles = list(_COLUMNS)
     parts = [titles[:4], titles[4:]] if has_intervals else [titles]
     tables = []
@@ -497,7 +497,7 @@ def _assess(listed: ScoreList, resampling: Resampling, jobs: int | None) -> Asse
 
 
 def _exact_row(assessment: Assessment) -> dict[str, Any]:
-    """Return a row with all digits, and behind the values the ends of all intervals."""
+    """Return a row with all digits: the values, followed by the ends of all intervals."""
     row = _names(assessment.source)
     ends: dict[str, float] = {}
     for title, (metric, factor, _) in _COLUMNS.items():
@@ -513,7 +513,7 @@ def _exact_row(assessment: Assessment) -> dict[str, Any]:
 
 
 def _rounded_row(assessment: Assessment) -> dict[str, Any]:
-    """Return a row to be read, with intervals in brackets."""
+    """Return a rounded row with intervals in brackets."""
     row = _names(assessment.source)
     for title, (metric, factor, decimals) in _COLUMNS.items():
         if not metric:
@@ -551,7 +551,7 @@ def _page(
 
 
 def _plot(assessed: Sequence[Assessment], output: Path, extension: str) -> None:
-    """Draw each system over its conditions and each condition over its systems; both keep their looks throughout."""
+    """Draw each system over its conditions and each condition over its systems, in consistent styles."""
 
     def condition(source: ScoreList, between: str) -> str:
         return between.join([source.dataset, source.condition, source.sex])

@@ -1,4 +1,4 @@
-"""The commands that make files of scores out of files of scores: convert, normalise, calibrate, fuse."""
+"""Commands that turn score files into score files: convert, normalise, calibrate, fuse."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from spkbase.errors import DataError, errors_of
 
 logger = logging.getLogger(__name__)
 
-_DISTINCT = 0.9  # share of distinct scores, from which on equal ones are no chance
-_EXCHANGED = 1.0  # interquartile ranges that another order of the training scores brings nearer
+_DISTINCT = 0.9  # from this share of distinct scores on, equal ones are not chance
+_EXCHANGED = 1.0  # improvement by another order, in interquartile ranges
 
 _out_option = path_option(
     "-o", "--output", required=True, help="Scores to write; the extension says how."
@@ -39,7 +39,7 @@ _out_option = path_option(
 
 
 def _usual_extensions() -> str:
-    """Return which extension is for which format, the two most usual ones of each."""
+    """Return the extensions of each format, at most two."""
     texts = []
     for form in reversed(formats.FORMATS):
         suffixes = [suffix or "none" for suffix in form.suffixes[:2]]
@@ -162,7 +162,7 @@ def normalise(
 
 @dataclass(frozen=True)
 class Training:
-    """What calibration and fusion have in common, as the options say.
+    """Options that calibration and fusion share.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class Training:
     calibration : Path or None
         A saved map to apply instead.
     seed : int
-        Of the folds.
+        Seed of the folds.
     maps : dict
         Speakers of models and segments; see `shared.speaker_maps`.
     prior, ridge : float
@@ -322,7 +322,7 @@ def _cross_validate(
 def _train_or_apply(
     paths: tuple[Path, ...], train_paths: tuple[Path, ...], training: Training
 ) -> None:
-    """Calibrate one system or fuse several, by a map that is learnt of a key, or by a saved one."""
+    """Calibrate one system or fuse several, with a map trained on a key, or a saved one."""
     shared.warn_of_repeats(paths)
     shared.warn_of_repeats(train_paths)
     reader = training.reader
@@ -346,7 +346,7 @@ def _trained(
     key_path: Path,
     training: Training,
 ) -> maps_of_scores.Affine:
-    """Train the map on the scores of a key, and warn where they are no others than those it is for."""
+    """Train the map on the scores of a key, and warn if they are the scores that it is applied to."""
     reader = training.reader
     learnt_from = train_paths or paths
     key = formats.read_key(key_path, reader.key)
@@ -354,12 +354,14 @@ def _trained(
     if train_paths:
         scores = [formats.read_scores(path, reader.scores) for path in train_paths]
     scores = [reader.matched(system, key) for system in scores]
-    # without training scores, the key is of some of the trials, as it is meant to be
+    # without training scores the key is meant to cover only some of the trials
     asked = key if train_paths else key.subset(np.arange(len(key)))
     rows, trained = _training_rows(scores, asked, learnt_from, reader)
     with errors_of(None if len(paths) > 1 else learnt_from[0]):
         if len(paths) == 1:
-            reader.split((scores[0], trained), learnt_from[0], key_path)  # with its warnings
+            reader.split(
+                (scores[0], trained), learnt_from[0], key_path
+            )  # joins again for its warnings
         affine = maps_of_scores.train_affine(
             rows[trained.is_target],
             rows[~trained.is_target],
@@ -381,7 +383,7 @@ def _read_systems(paths: tuple[Path, ...], reader: shared.Reader) -> list[Scores
 def _training_rows(
     systems: list[Scores], key: Key, paths: tuple[Path, ...], reader: shared.Reader
 ) -> tuple[np.ndarray, Key]:
-    """Return the scores of each trial of the key by each system; a rejection says nothing of the scale."""
+    """Return the scores of each trial of the key by each system, without rejections, which have no scale."""
     rows, trials = _stacked(systems, key, paths, reader.missing)
     if reader.missing == "reject":
         finite = np.isfinite(rows).all(axis=1)
@@ -391,7 +393,7 @@ def _training_rows(
 
 
 def _names(paths: tuple[Path, ...]) -> tuple[str, ...]:
-    """Return the names of fused systems; a single one has none."""
+    """Return the names of fused systems; a single system has none."""
     if len(paths) > 1:
         return tuple(map(str, paths))
     return ()
@@ -419,7 +421,7 @@ def _warn_of_training(
     paths: tuple[Path, ...],
     train_paths: tuple[Path, ...],
 ) -> None:
-    """Warn where trials were trained on, and where training scores seem to be of another system."""
+    """Warn if trials were trained on, or if training scores seem to belong to another system."""
     shared_trials = int((find_rows(systems[0], key) >= 0).sum())
     if shared_trials:
         text = "are training trials too: results are optimistic (train on other trials, or cross-validate)"
@@ -437,7 +439,7 @@ def _warn_of_training(
 
 
 def _copied(values: np.ndarray, training: np.ndarray) -> int:
-    """Return how many training scores are among others; 0 if they are few, or scores repeat and may be so by chance."""
+    """Return how many training scores occur among others; 0 if few, or if repeated values may match by chance."""
     copied = int(np.isin(training, values).sum())
     n_distinct = len(np.unique(values)) + len(np.unique(training))
     by_chance = n_distinct < _DISTINCT * (len(values) + len(training))
@@ -447,7 +449,7 @@ def _copied(values: np.ndarray, training: np.ndarray) -> int:
 
 
 def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:
-    """Return which training scores are on the scale of each system, where another order fits far better."""
+    """Return the order in which training scores match the scales of the systems far better, if there is one."""
     from scipy.optimize import linear_sum_assignment
 
     lists = [*systems, *training]
@@ -467,7 +469,7 @@ def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:
 
 
 def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path) -> list[int]:
-    """Return the places of a fusion's systems among the given ones, by the names of their files."""
+    """Return the positions of a fusion's systems among the given ones, by file name."""
     trained = shared.distinct_names(tuple(map(Path, names or paths)))
     given = shared.distinct_names(paths)
     if sorted(trained) == sorted(given):
@@ -486,7 +488,7 @@ def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path
 def _stacked(
     systems: list[Scores], trials: Any, paths: tuple[Path, ...], missing: Missing
 ) -> tuple[np.ndarray, Any]:
-    """Return the scores of each trial by each system, shape (N, K), and the trials that all of them have scored."""
+    """Return the scores of each trial by each system, shape (N, K), and the trials that all systems scored."""
     for system, path in zip(systems, paths, strict=True):
         with errors_of(path):
             _, trials = scores_of_trials(system, trials, missing=missing)

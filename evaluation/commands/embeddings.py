@@ -367,7 +367,7 @@ def _read_sides(
 
 
 def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Path, Path]) -> _Pair:
-    """Check that what is linked can be linked."""
+    """Check that the two sides can be linked."""
     people = set(anonymised.speakers)
     known = set(original.speakers)
     absent = sorted(people - known)
@@ -382,9 +382,9 @@ def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Pat
 
 
 def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bool) -> None:
-    """Check that nothing is both learnt from and linked.
+    """Check that no vectors are both trained on and linked.
 
-    Own pairs may be of the original vectors that are linked to: who enrols has them.
+    Training pairs may contain the original vectors that are linked to, since the attacker has them.
     """
     if own_pairs:
         noun = "utterances"

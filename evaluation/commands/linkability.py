@@ -48,7 +48,7 @@ _RESULTS_OPTIONS = [
 def numbers_option(
     *names: str, least: int, words: tuple[str, ...] = (), help: str, **settings: Any
 ) -> Any:
-    """Make an option that takes numbers, or some words, at commas or repeated; numbers come first, in their order."""
+    """Make an option for numbers or certain words, separated by commas or repeated; numbers are sorted first."""
 
     def parse(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> list[Any]:
         given = set(map(str.strip, ",".join(texts).split(","))) - {""}
@@ -130,6 +130,7 @@ def vector_options(*, required: bool) -> list[Any]:
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
     path_option("--ranks", help="Ranks of an earlier run (its --output)."),
     shared.reader_options(in_order=True),
+    shared.side_option,
     choice_option(
         "--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."
     ),
@@ -166,6 +167,7 @@ def linkability(
     key: Path | None,
     ranks: Path | None,
     reader: shared.Reader,
+    known: dict[str, str] | None,
     bootstrap_by: Literal["speaker", "id"],
     not_enrolled: Literal["error", "drop"],
     sizes: list[Any],
@@ -203,6 +205,8 @@ def linkability(
     averaging = Averaging(mean, choice, resampling.seed)
     if averaging.choice == "random" and not has_vectors:
         raise click.UsageError("--choice random needs embeddings: --enroll FILE with --test FILE")
+    if known is not None and ranks is not None:
+        raise click.UsageError("--side needs embeddings or scores: --ranks holds ranks alone")
     if ranks is not None:
         ranked = linkage.read_rank_tables(ranks, utterances)
     elif scores is not None:
@@ -215,6 +219,7 @@ def linkability(
             maps=maps,
             bootstrap_by=bootstrap_by,
             keep_impostors=keep_impostors,
+            side=known,
         )
     else:
         ranked = linkage.rank_embeddings(
@@ -223,13 +228,14 @@ def linkability(
             averaging=averaging,
             not_enrolled=not_enrolled,
             keep_impostors=keep_impostors,
+            side=known,
             work=Work(jobs),
         )
     wanted = tuple(sizes) if isinstance(sizes[0], int) else sizes[0]
     settings = reports.Settings(
         **asdict(resampling), sizes=wanted, top=tuple(top), ties=ties, runs=runs
     )
-    measured = reports.measure_linkage(ranked.tables, settings)
+    measured = reports.measure_linkage(ranked.tables, settings, matching=ranked.matching)
     report = _write(measured, {}, output, plots=not no_plots)
     if output is not None and (keep_impostors or (ranks is not None and ranked.impostor_scores)):
         linkage.write_impostor_scores(output, ranked.impostor_scores)
@@ -277,11 +283,17 @@ def extrapolate(
 
 
 @click.command("singling-out", cls=Command)
-@together(*vector_options(required=True), shared.resampling_options(), shared.json_option)
+@together(
+    *vector_options(required=True),
+    shared.side_option,
+    shared.resampling_options(),
+    shared.json_option,
+)
 def single_out(
     vectors: VectorFiles,
     mean: Literal["plain", "normalised"],
     utterances: list[linkage.Utterances],
+    known: dict[str, str] | None,
     resampling: Resampling,
     json_path: Path | None,
 ) -> None:
@@ -297,12 +309,18 @@ def single_out(
     for number in [number for number in utterances if number != "all"] or [1]:
         name = str(number)
         try:
-            report[name] = linkage.singling_out(
-                enrolled, tested, utterances=number, averaging=averaging, resampling=resampling
-            ).to_dict()
+            options: dict[str, Any] = {
+                "utterances": number,
+                "averaging": averaging,
+                "resampling": resampling,
+            }
+            report[name] = linkage.singling_out(enrolled, tested, **options).to_dict()
+            if known is not None:
+                matching = linkage.singling_out(enrolled, tested, side=known, **options)
+                report[name]["side"] = matching.to_dict()
         except (
             DataError
-        ) as error:  # too few utterances of this length; shorter ones may have enough
+        ) as error:  # too few speakers have this many utterances; smaller numbers may work
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
             report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}
@@ -312,10 +330,15 @@ def single_out(
         return
     for name, entry in report.items():
         if entry["value"] is not None:
-            ends = f"[{entry['low']:.4f}, {entry['high']:.4f}]"
+            click.echo(f"singling out, L = {name}: {_isolation(entry)}")
+        if "side" in entry:
             click.echo(
-                f"singling out, L = {name}: {entry['value']:.4f} {ends}, chance {entry['chance']:.4f}"
+                f"singling out with side information, L = {name}: {_isolation(entry['side'])}"
             )
+
+
+def _isolation(entry: dict[str, Any]) -> str:
+    return "{value:.4f} [{low:.4f}, {high:.4f}], chance {chance:.4f}".format(**entry)
 
 
 def _rank_scores(
@@ -327,20 +350,23 @@ def _rank_scores(
     maps: dict[str, Any],
     bootstrap_by: Literal["speaker", "id"],
     keep_impostors: bool,
+    side: dict[str, str] | None,
 ) -> linkage.RankTables:
-    """Rank from scores; a file of PyTorch without a key is a matrix of similarities."""
+    """Rank from scores; a file of PyTorch without a key is a similarity matrix."""
     if scores.suffix == ".pt" and key is None:
         if len(utterances) > 1:
             raise click.UsageError(
                 "a matrix of similarities is for one number of utterances: give it"
             )
+        if side is not None:
+            raise click.UsageError("--side needs ids, which a matrix of similarities lacks")
         number: Any = utterances[0] if utterances else 1
         if number == "all":
             number = linkage.ALL
         with errors_of(scores):
             return linkage.RankTables({number: linkage.ranks_of_matrix(read_torch(scores))})
     read = reader.read(scores, key)
-    reader.split(read, scores, key)  # with its errors, which name places in the files
+    reader.split(read, scores, key)  # raises errors that name lines in the files
     with errors_of(key or scores):
         return linkage.rank_trial_scores(
             *read,
@@ -348,6 +374,7 @@ def _rank_scores(
             bootstrap_by=bootstrap_by,
             missing=reader.missing,
             keep_impostors=keep_impostors,
+            side=side,
             **maps,
         )
 
@@ -359,7 +386,7 @@ def _write(
     *,
     plots: bool,
 ) -> dict[str, Any]:
-    """Write all into the folder, if there is one, and return the report."""
+    """Write all files if a folder is given, and return the report."""
     if output is not None:
         return reports.write_linkage(output, measured, beyond=beyond, plots=plots)
     report = measured.to_dict()
@@ -369,7 +396,7 @@ def _write(
 
 
 def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
-    """Return a table of a few sizes of each number of utterances; notes that several share come once."""
+    """Return a table with a few sizes for each number of utterances; shared notes appear once."""
     rows = []
     for number, curve in measured.curves.items():
         rows += [
@@ -393,7 +420,7 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
     shown = set[str]()
     for name, block in report["utterances"].items():
         bits = block["srd_mean_bits"]
-        low = block["low"][-1]  # of the whole gallery, unless --sizes end before
+        low = block["low"][-1]  # the whole gallery, unless --sizes end before
         high = block["high"][-1]
         whole = low == low and block["sizes"][-1] == report["n_enroll"]
         ends = f" [{low:.4f}, {high:.4f}]" if whole else ""
@@ -401,13 +428,23 @@ def _summary(measured: reports.Linkage, report: dict[str, Any]) -> str:
         if bits is not None:
             text += f", rank disclosure {bits:z.2f} bits (worst {block['srd_worst_bits']:z.2f})"
         lines.append(text)
+        if "side" in block:
+            lines.append(f"L = {name}: {_side_text(block['side'])}")
         lines += [f"note: {note}" for note in block["notes"] if note not in shown]
         shown.update(block["notes"])
     return "\n".join(lines)
 
 
+def _side_text(report: dict[str, Any]) -> str:
+    first = report["rank1"]
+    text = f"among the {report['n_matching']:.1f} enrolled who match on average, rank-1 rate {first['value']:.4f}"
+    if first["low"] == first["low"]:
+        text += f" [{first['low']:.4f}, {first['high']:.4f}]"
+    return f"{text}, chance {first['chance']:.4f}"
+
+
 def _points_of(curve: linkage.Curve) -> list[dict[str, Any]]:
-    """Return the known numbers at a few sizes of a curve."""
+    """Return the known values at a few sizes of a curve."""
     last = len(curve.sizes) - 1
     columns = curve.to_columns()
     points = []
@@ -419,7 +456,7 @@ def _points_of(curve: linkage.Curve) -> list[dict[str, Any]]:
 
 
 def _beyond_summary(beyond: Mapping[int, reports.Beyond]) -> list[str]:
-    """Return the lines of a separate table of extrapolated values; where none is trusted, it has bounds alone."""
+    """Return the lines of a table of extrapolated values, or of bounds only if no method is trusted."""
     first = next(iter(beyond.values())).populations
     spanned = [name for name in linkage.SPANNED if name in first.predictions]
     forms = {"utterances": "", "population": ""} | dict.fromkeys([*spanned, "low", "high"], ".4g")

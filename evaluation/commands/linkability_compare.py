@@ -23,7 +23,7 @@ _RESAMPLES = 500
 _MOST_BANDS = 6
 _MOST_ROWS = 100
 
-# heading: attribute of an agreement, and its form
+# heading: attribute of an agreement, and its format
 _COLUMNS = {
     "Jaccard": ("jaccard", ".3f"),
     "chance": ("chance", ".3f"),
@@ -66,7 +66,7 @@ def linkability_compare(
     output: Path | None,
     json_path: Path | None,
 ) -> None:
-    """Compare who is easy and who is hard to link over runs of the linkability command.
+    """Compare which speakers are easy and hard to link over runs of the linkability command.
 
     A RUN is an output folder of that command, as PATH, LABEL=PATH or ATTACKER/ANONYMISER=PATH; its numbers of
     utterances are compared too. Easy and hard to link are the outer quarters of the speakers. Their overlaps (Jaccard)
@@ -105,7 +105,7 @@ def linkability_compare(
 
 
 def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
-    """Return the ranks of each run, for each number of utterances; a warning where two runs are one.
+    """Return the ranks of each run, for each number of utterances; warn if two runs are equal.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def _plot_agreement(folder: Path, comparisons: linkage.Comparisons) -> None:
             "_unions": _of_factor(comparisons.unions, factor),
             "": _of_factor(comparisons.joint, factor),
         }
-        if not chosen[""]:  # the pair of two levels stands for all of them
+        if not chosen[""]:  # two levels have only one pair, which compares all
             chosen[""] = chosen.pop("_pairs")
         for kind, compared in chosen.items():
             if 0 < len(compared) <= _MOST_ROWS:
@@ -211,7 +211,7 @@ def _plot_agreement(folder: Path, comparisons: linkage.Comparisons) -> None:
 
 
 def format_comparisons(comparisons: linkage.Comparisons) -> str:
-    """Lay out means by factor with the published ones, then each comparison."""
+    """Format the means by factor with the published ones, then each comparison."""
     forms = {heading: form for heading, (_, form) in _COLUMNS.items()}
     ties = comparisons.settings["tie_rule"]
     head = f"{comparisons.n_speakers:,} speakers, {len(comparisons.sets)} conditions, equal speakers: {ties}"
@@ -258,7 +258,7 @@ def members_csv(
 
 
 def _rows_of_means(comparisons: linkage.Comparisons) -> list[dict[str, Any]]:
-    """Return a row for each factor and kind of speakers, with the published means where there are any."""
+    """Return a row for each factor and kind of speakers, with the published means, if any."""
     published = linkage.published()
     rows = []
     for factor, kinds in comparisons.factors.items():

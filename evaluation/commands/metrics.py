@@ -1,4 +1,4 @@
-"""``spkver-eval metrics``: every number of scores, of one system or several, with intervals and groups."""
+"""``spkver-eval metrics``: every metric of one system or several, with intervals and groups."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def metrics(
             **maps,
         )
     except TrialError:
-        for system in systems:  # the error again, with its place in the files
+        for system in systems:  # raises the error again with its line in the files
             reader.joined((scores[system.name], keys[system.name]), system.scores, system.key)
         raise
     except UnknownSpeakersError as error:

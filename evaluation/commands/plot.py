@@ -1,4 +1,4 @@
-"""``spkver-eval plot``: pictures of scores."""
+"""``spkver-eval plot``: plots of scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluation.commands.shared import SHARE, Reader, System, system_options
 from spkbase.console import Command, number_option, path_option
 
 _OVER_PRIORS = ("log_odds", "sort", "curves")
-# kind: what it shows, by which function, and which of the options below it takes
+# kind: description, function, and the options below that it takes
 KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "det": ("detection error trade-off curves", plots.plot_det, ("window", "prior", "sort")),
     "roc": ("receiver operating characteristics", plots.plot_roc, ("sort",)),

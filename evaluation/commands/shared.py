@@ -1,4 +1,4 @@
-"""Options that several commands share, and how scores and keys are read as they say."""
+"""Options that several commands share, and reading of scores and keys by them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from evaluation.trials import (
     find_rows,
     match_ids,
     own_trials,
+    read_side,
     read_speakers,
 )
 from evaluation.uncertainty import Resampling
@@ -88,7 +89,7 @@ speakers_by_option = click.option(
 
 
 def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
-    """Add a group of options; the command gets one argument, which `make` makes of their values."""
+    """Add a group of options; the command gets one argument, which `make` builds from their values."""
     parameters = list(signature(make).parameters)
 
     def decorate(command: Function) -> Function:
@@ -107,7 +108,7 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
 
 
 def load_own(name: str, what: str, kind: type[Own]) -> Own:
-    """Return the metric or format that a user names; a ConfigError if it is something else."""
+    """Return the metric or format that a user names; raise ConfigError if it is something else."""
     if ":" not in name:
         expected = f"expected MODULE:NAME or FILE.py:NAME of a {what} of yours, got {name!r}"
         raise ConfigError(expected, remedy="what is built in needs no option")
@@ -151,6 +152,18 @@ def speaker_maps(
     return maps
 
 
+def _known(side: Path | None) -> dict[str, str] | None:
+    return None if side is None else read_side(side)
+
+
+side_option = gathered(
+    "known",
+    _known,
+    path_option(
+        "--side",
+        help="What the attacker knows too: a table with a header, ids or speakers first, then sex, region, ...",
+    ),
+)
 speaker_options = gathered(
     "maps", speaker_maps, model_speakers_option, segment_speakers_option, speakers_by_option
 )
@@ -159,16 +172,16 @@ speaker_options = gathered(
 @one_line
 @dataclass(frozen=True)
 class Reader:
-    """How scores and keys are read and joined, as the options say.
+    """How scores and keys are read and joined.
 
     Attributes
     ----------
     scores, key : Choice
-        Columns, as the options name them.
+        Columns named by the options.
     missing : {"error", "drop", "reject"}
         What to do with trials that lack a score; see `evaluation.trials.split_scores`.
     match : {"exact", "loose"}
-        Which ids of scores and key are one; loose: as `evaluation.match_ids` says.
+        Which spellings of ids match; for "loose" see `evaluation.match_ids`.
     """
 
     scores: Choice
@@ -196,7 +209,7 @@ class Reader:
             return self.matched(values, truth), truth
 
     def _columns_of_one_file(self) -> tuple[Choice, Choice]:
-        """Return the columns of scores and labels in the same file; what one option lacks the other has."""
+        """Return the columns of scores and labels in the same file; the two options complement each other."""
         scores = replace(self.scores, labelled=True, label=self.scores.label or self.key.label)
         key = replace(
             self.key,
@@ -208,7 +221,7 @@ class Reader:
         return scores, key
 
     def matched(self, scores: Scores, key: Trials) -> Scores:
-        """Return scores with the ids of a key, where the options say that other spellings are the same."""
+        """Return scores with the ids of a key if the options allow other spellings."""
         if self.match == "loose":
             return match_ids(scores, key)
         return scores
@@ -223,7 +236,7 @@ class Reader:
     def joined(
         self, read: tuple[Scores, Key], scores: Path, key: Path | None
     ) -> tuple[np.ndarray, Key]:
-        """Return the scores in the order of the trials that have one; a warning where they look reversed."""
+        """Return the scores in the order of the scored trials; warn if they look reversed."""
         key_columns = self.scores if key is None else self.key
         columns = (self.scores, key_columns)
         values, truth = join(
@@ -234,7 +247,7 @@ class Reader:
 
 
 def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
-    """Add the options that say how scores are read; the command gets them as `reader`.
+    """Add the options for reading scores; the command gets them as `reader`.
 
     Parameters
     ----------
@@ -285,7 +298,7 @@ def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
 
 @dataclass(frozen=True)
 class System:
-    """A system as the options name it.
+    """A system as given by the options.
 
     Attributes
     ----------
@@ -293,7 +306,7 @@ class System:
         The label, else the name of the file, with folders where names are equal.
     scores : Path
     key : Path or None
-        None where the scores hold labels.
+        None if the scores hold labels.
     """
 
     name: str
@@ -302,7 +315,7 @@ class System:
 
 
 def one_each(keys: tuple[Path, ...], count: int) -> tuple[Path | None, ...]:
-    """Return the key of each file of scores: one for all, one each, or none where scores hold labels."""
+    """Return the key of each file of scores: one for all, one each, or none if scores hold labels."""
     if len(keys) == 1:
         return keys * count
     return keys or (None,) * count
@@ -330,8 +343,8 @@ def system_options(command: Function) -> Function:
 
 
 def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
-    """Name files by the shortest ends of their paths that differ; the same file has the same name."""
-    for depth in range(1, max(2, *(len(path.parts) + 1 for path in paths))):  # . has no parts
+    """Name files by the shortest distinct ends of their paths; the same file gets the same name."""
+    for depth in range(1, max(2, *(len(path.parts) + 1 for path in paths))):  # "." has no parts
         names = []
         for path in paths:
             stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
@@ -342,7 +355,7 @@ def distinct_names(paths: tuple[Path, ...]) -> tuple[str, ...]:
 
 
 def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> None:
-    """Warn where a file was given twice, or a copy of it, for several systems with the same key."""
+    """Warn if a file or a copy of it was given for several systems with the same key."""
     keys = keys or [None] * len(paths)
     for (first, key), (second, other) in combinations(zip(paths, keys, strict=True), 2):
         if (
@@ -359,7 +372,7 @@ def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> 
 
 
 def warn_of_doubts(scores: Path, turned: Reversal | None, key: Key) -> None:
-    """Warn where scores look reversed, and of recordings that are compared with themselves."""
+    """Warn if scores look reversed or recordings are compared with themselves."""
     if turned is not None and turned.clear:
         remedy = " (--distances)" if turned.rate > 0.5 else ""
         logger.warning("%s: %s%s", scores, turned.text, remedy)
@@ -372,7 +385,7 @@ def warn_of_doubts(scores: Path, turned: Reversal | None, key: Key) -> None:
 
 
 def warn_of_own(scores: Scores, others: Scores, text: str) -> None:
-    """Warn where both sides hold scores of the same trials with the same values."""
+    """Warn if both files hold equal scores of the same trials."""
     rows = find_rows(scores, others)
     same = int((scores.values[rows >= 0] == others.values[rows[rows >= 0]]).sum())
     if same:
@@ -380,7 +393,7 @@ def warn_of_own(scores: Scores, others: Scores, text: str) -> None:
 
 
 def warn_of_same_scores(systems: Sequence[System], scores: Mapping[str, Scores]) -> None:
-    """Warn where the files of two systems differ, by their format for example, but hold the same scores."""
+    """Warn if different files of two systems hold the same scores, in two formats for example."""
     for first, second in combinations(systems, 2):
         if first.key != second.key or cmp(first.scores, second.scores, shallow=False):
             continue
@@ -395,7 +408,7 @@ def warn_of_same_scores(systems: Sequence[System], scores: Mapping[str, Scores])
 
 
 def show_json(report: Any, json_path: Path | None) -> bool:
-    """Write a result where ``--json`` says, if it does.
+    """Write a result to the target of ``--json``, if given.
 
     Returns
     -------
@@ -438,7 +451,7 @@ def _reader(
 
 
 def _columns(text: str | None, value: str) -> dict[str, Any]:
-    """Read what ``--scores-columns`` or ``--key-columns`` says: an order, or names of columns by what they hold."""
+    """Parse ``--scores-columns`` or ``--key-columns``: an order, or names of columns by role."""
     if text is None:
         return {}
     if "=" not in text:

@@ -102,7 +102,7 @@ def similarity(
 
 
 def _rows(result: utility.VoiceSimilarity) -> list[dict[str, Any]]:
-    """Return the measures that are known, with their known ends."""
+    """Return the known measures with the known ends of their intervals."""
     columns = result.to_columns()
     rows = []
     for index, value in enumerate(columns["value"]):
@@ -113,7 +113,7 @@ def _rows(result: utility.VoiceSimilarity) -> list[dict[str, Any]]:
 
 
 def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
-    """Draw the matrices side by side, with how distinct the voices of each are."""
+    """Draw the matrices side by side, with the distinctiveness of each."""
     parts = []
     if result.deid.known:
         parts.append(f"DeID {result.deid.value:.3f}")
@@ -136,7 +136,7 @@ def draw_similarity(result: utility.VoiceSimilarity, path: Path) -> None:
 def _read_list(
     path: Path, key: Path | None, reader: shared.Reader, maps: dict[str, Any]
 ) -> tuple[Scores, Key]:
-    """Read scores and their truth; without a key it is that of the maps, where both sides have one."""
+    """Read scores and their labels; without a key, labels follow from the maps if both sides have one."""
     if key is None and all(speakers is not None for speakers in maps.values()):
         scores = read_scores(path, reader.scores)
         trials = (scores.model_ids, scores.segment_ids, scores.models, scores.segments)

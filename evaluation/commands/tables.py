@@ -1,4 +1,4 @@
-"""Results as tables: for the terminal, for Markdown, and for a paper in LaTeX."""
+"""Tables of results for the terminal, in Markdown, and for papers in LaTeX."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from spkbase.errors import ConfigError
 from spkbase.files import format_table
 
 PAPER = ("eer.rocch", "min_dcf.0.01", "cllr", "min_cllr", "zebra.population", "d_sys_pav")
-"""The columns of a table, unless others are asked for."""
+"""The default columns of a table."""
 
 NARROW = ("eer.rocch", "min_dcf.0.01", "min_cllr")
 """The metrics that fit one column of a paper (3.4 in)."""
 
 SCREEN = (*PAPER, "min_dcf.0.05", "d_sys")
-"""The rows of a single system, unless all are asked for."""
+"""The default rows of a single system."""
 
-# the built-in metrics that the narrow table of groups has room for; user-supplied metrics are always there
+# built-in metrics for which the narrow table of groups has room; user-supplied metrics are always shown
 _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
 
 
 def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
-    """Return the columns of some metrics, or of those for a paper that a result has; ``eer`` is that of the paper.
+    """Return the columns of some metrics, or the known default ones for papers; ``eer`` is the EER of papers.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
 
 
 def numbers_of_system(result: Evaluation) -> dict[str, Interval | str]:
-    """Return the numbers of a result with their intervals, and the texts beside them, such as ``zebra.tag``."""
+    """Return the numbers of a result with their intervals, and their texts, such as ``zebra.tag``."""
     unknown = (math.nan, math.nan)
     numbers: dict[str, Interval | str] = {}
     for name, value in result.values().items():
@@ -77,7 +77,7 @@ def numbers_of_system(result: Evaluation) -> dict[str, Interval | str]:
 
 
 def usual_rows(result: Evaluation, priors: Sequence[str]) -> Evaluation:
-    """Return a result with the metrics of `SCREEN` alone, user-supplied metrics, and costs at the priors asked for."""
+    """Return a result with only the metrics of `SCREEN`, user-supplied metrics, and costs at requested priors."""
     names = set(SCREEN)
     if tuple(priors) != PRIORS:
         names |= {f"min_dcf.{prior}" for prior in priors}
@@ -101,7 +101,7 @@ def usual_rows(result: Evaluation, priors: Sequence[str]) -> Evaluation:
 
 
 def format_systems(results: Mapping[str, Evaluation], columns: Sequence[Column]) -> str:
-    """Return the table of the terminal, with the notes of each system below."""
+    """Return the table for the terminal, with the notes of each system below."""
     shown = {"scores", "intervals", "identification", *(column.name for column in columns)}
     numbers = {label: numbers_of_system(result) for label, result in results.items()}
     rows = []
@@ -137,7 +137,7 @@ def latex_tables(evaluated: EvaluatedSystems, columns: Sequence[Column]) -> str:
 
 
 def format_comparison(evaluated: EvaluatedSystems, columns: Sequence[Column]) -> str:
-    """Return what follows the table of metrics: differences, notes, and the groups of each system."""
+    """Return the text below the table of metrics: differences, notes, and the groups of each system."""
     parts = []
     gaps = difference_rows(evaluated.differences, columns, evaluated.reference)
     if evaluated.differences:
@@ -156,7 +156,7 @@ def format_comparison(evaluated: EvaluatedSystems, columns: Sequence[Column]) ->
 
 
 def format_groups(groups: Groups) -> str:
-    """Return the main metrics of each group as a table, and a second one of where each is highest and lowest."""
+    """Return a table of the main metrics of each group, and one of the groups with the highest and lowest values."""
     titles = _titles_of_groups(groups)
     forms = {groups.column: "", "target": ",", "nontarget": ","} | dict.fromkeys(
         titles.values(), ".4f"
@@ -193,7 +193,7 @@ def show_rows(
     note: str,
     form: str = ".2f",
 ) -> None:
-    """Show a result as JSON or as a table with a note below; what is undefined stays blank."""
+    """Show a result as JSON or as a table with a note below; undefined values stay blank."""
     if show_json(report, json_path):
         return
     forms: dict[str, str] = {}
@@ -210,7 +210,7 @@ def show_rows(
 
 
 def _titles_of_groups(groups: Groups) -> dict[str, str]:
-    """Return the headings of the main metrics, and of all user-supplied ones, by the names of their numbers."""
+    """Return the headings of the main and all user-supplied metrics, by the names of their numbers."""
     built_in = {metric.name for metric in METRICS}
     rows: dict[str, Metric] = {}
     for metric in groups.metrics:

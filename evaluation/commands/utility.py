@@ -256,7 +256,7 @@ def f0(
 def _speakers(
     path: Path | None, truth: Mapping[str, str], resampling: Resampling
 ) -> dict[str, str]:
-    """Read who speaks, or take all for one speaker, of whom there is no interval."""
+    """Read the map of speakers, or take all utterances for one speaker, which gives no interval."""
     if path is not None:
         return read_speakers(path)
     if resampling.resamples:
@@ -267,7 +267,7 @@ def _speakers(
 def _doubt(
     path: Path, truth: Mapping[str, Any], values: Mapping[str, Any], missing: str = "error"
 ) -> None:
-    """Warn of utterances that are left out, and of a file that is the reference once more."""
+    """Warn of omitted utterances, and of a file that equals the reference."""
     shared = truth.keys() & values.keys()
     lone = sorted(truth.keys() ^ values.keys())
     if missing == "drop" and lone:
@@ -286,7 +286,7 @@ def _doubt(
 
 
 def _case(text: str) -> str:
-    """Return in what case a text is; blank where its script has none."""
+    """Return the letter case of a text; "" if its script has none."""
     if text.upper() == text.lower():
         return ""
     if text.isupper():
@@ -297,7 +297,7 @@ def _case(text: str) -> str:
 
 
 def _names(paths: Sequence[Path], labels: Sequence[str]) -> list[str]:
-    """Name the systems by labels, else by files, with the path where names are equal."""
+    """Name the systems by labels or else by files, with the path if names are equal."""
     names = list(labels) or [path.name for path in paths]
     if not labels and len(set(names)) < len(names):
         names = [str(path) for path in paths]

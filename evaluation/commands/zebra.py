@@ -1,4 +1,4 @@
-"""``spkver-eval zebra``: the ZEBRA profile of scores, with the lines of the reference's command."""
+"""``spkver-eval zebra``: the ZEBRA profile of scores, printed like the reference command."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def zebra(
     with_worst_case: bool,
     json_path: Path | None,
 ) -> None:
-    """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst.
+    """Compute the ZEBRA profile of scores: what they disclose about a population, and at worst about one person.
 
     Repeat -s, and -k and -l where they differ, for one table of several systems.
 
@@ -75,7 +75,7 @@ def zebra(
     keys = {}
     for system in systems:
         read = reader.read(system.scores, system.key)
-        # with its errors, which name the place in the files
+        # raises errors that name lines in the files
         reader.split(read, system.scores, system.key)
         scores[system.name], keys[system.name] = read
     shared.warn_of_same_scores(systems, scores)
@@ -96,7 +96,7 @@ def zebra(
 
 
 def _write_plots(profiles: ZebraProfiles, scale: Scale, extensions: tuple[str, ...]) -> None:
-    """Write the plot of each system; ZEBRA- stands before the last part of its label, which may begin with a folder."""
+    """Write the plot of each system; its file name is ZEBRA- and the label, whose folder, if any, is kept."""
     for name, profile in profiles.systems.items():
         label = Path(name).name
         paths = [Path(name).parent / f"ZEBRA-{label}.{extension}" for extension in extensions]
@@ -105,7 +105,7 @@ def _write_plots(profiles: ZebraProfiles, scale: Scale, extensions: tuple[str, .
 
 
 def _show(profiles: ZebraProfiles, scale: Scale) -> None:
-    """Print the profile of one system in the lines of the reference, and those of several as a table."""
+    """Print the profile of one system like the reference, and profiles of several systems as a table."""
     results = {name: profile.result for name, profile in profiles.systems.items()}
     name, profile = next(iter(profiles.systems.items()))
     if len(results) > 1:
@@ -124,9 +124,9 @@ def _show(profiles: ZebraProfiles, scale: Scale) -> None:
 
 
 def _show_worst_case(worst: WorstCase, ceiling: float) -> None:
-    """Print the strongest evidence of any trial, by each reading.
+    """Print the strongest evidence of any trial, by each estimate.
 
-    More than the ceiling is a matter of the density that was assumed, and of no trial.
+    Evidence above the ceiling comes from the assumed density, not from any trial.
     """
     readings = dict(zip(_READINGS, vars(worst).values(), strict=True))
     rows = []
@@ -142,7 +142,7 @@ def _show_worst_case(worst: WorstCase, ceiling: float) -> None:
 
 
 def _draw_in_window(profiles: ZebraProfiles, scale: Scale, remedy: str) -> None:
-    """Show the profiles in a window, where there is a display."""
+    """Show the profiles in a window if there is a display."""
     from matplotlib import pyplot
 
     figure = pyplot.figure(layout="constrained")

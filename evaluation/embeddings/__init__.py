@@ -1,4 +1,4 @@
-"""Embeddings: one vector an utterance, of any origin.
+"""Embeddings of any origin: one vector per utterance.
 
 `read_embeddings` takes HDF5, npz, npy, Kaldi's archives, PyTorch's files, safetensors, tables, folders of them, and
 (on request, without running them) pickles, and returns `Embeddings`: ids, speakers, vectors. Means of speakers and

@@ -23,11 +23,11 @@ Matrix = NDArray[Any]
 """Of float64."""
 MapKind = Literal["centred", "orthogonal", "ridge"]
 
-# vectors a side that are assigned to each other: the time grows with their third power
+# vectors of each side in an assignment, which takes cubic time
 _MOST = 1500
-_ROUNDS = 50  # at most, of all directions and of fewer
+_ROUNDS = 50  # maximum number of rounds
 _FEW_ROUNDS = 5
-_FIRST = 4  # directions that an assignment without any map begins with
+_FIRST = 4  # directions of the first assignment
 
 
 @one_blas_thread()
@@ -115,7 +115,7 @@ def wasserstein_procrustes(
     seed : int
         Seed of the starts and of the drawn vectors.
     restarts : int
-        Number of starts where none is given; the one with the smallest distance is returned.
+        Number of random starts; the result with the smallest distance is returned.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def wasserstein_procrustes(
         if cost < least:
             best = source_axes @ rotation @ target_axes.T
             least = cost
-    # directions without vectors are mapped to each other too
+    # map directions without vectors to each other too
     return procrustes(np.eye(len(best)), best)
 
 
@@ -192,7 +192,7 @@ def fit_alignment(
     prior: float = 0.0,
     uncentred: bool = False,
 ) -> Alignment:
-    """Learn a map from pairs of vectors, see `procrustes` and `ridge_map`; "centred" only shifts the mean.
+    """Fit a map to pairs of vectors, see `procrustes` and `ridge_map`; "centred" only shifts the mean.
 
     Parameters
     ----------
@@ -200,16 +200,16 @@ def fit_alignment(
         A pair in each row.
     kind : {"centred", "orthogonal", "ridge"}
     ridge : float
-        Of `ridge_map`.
+        Penalty of `ridge_map`.
     prior : float
-        Of `procrustes`.
+        Prior of `procrustes`.
     uncentred : bool
-        The map is a matrix alone, learnt from the vectors as they are; both means of the alignment are 0.
+        Fit only a matrix to the vectors as they are; both means of the alignment are 0.
 
     Raises
     ------
     DataError
-        If there are fewer than two pairs, or the dimensions differ where only the mean is shifted.
+        If there are fewer than two pairs, or "centred" has sides of different dimension.
     """
     check_index(source=source, target=target)
     centred, means = _centred_sides(source, target, same=kind == "centred", subtract=not uncentred)
@@ -233,7 +233,7 @@ def fit_alignment_without_pairs(
     restarts: int = 5,
     uncentred: bool = False,
 ) -> Alignment:
-    """Learn a map from vectors without known pairs, see `wasserstein_procrustes`.
+    """Fit a map to vectors without known pairs, see `wasserstein_procrustes`.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def owner_ranks(
     gallery: NDArray[np.floating],
     owners: NDArray[np.object_],
 ) -> NDArray[np.int64]:
-    """Return the rank of each vector's speaker among the speakers of a gallery, from 1 on.
+    """Return the rank (from 1) of each vector's speaker among the speakers of a gallery.
 
     The similarity of a speaker of the gallery is the highest cosine of its vectors; another speaker within 1e-12 of the
     target speaker ranks first. So rank 1 means that the nearest neighbour is a vector of the target speaker.
@@ -326,7 +326,7 @@ def _alternate(
 def _centred_sides(
     source: NDArray[np.floating], target: NDArray[np.floating], *, same: bool, subtract: bool
 ) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Return both sides minus what is subtracted, and that, after checks; with `same` dimensions must be equal."""
+    """Check both sides, and return them centred, with their means; `same` requires equal dimensions."""
     sides = [
         vectors_of(side, "training vectors").astype(np.float64, copy=False)
         for side in (source, target)

@@ -1,4 +1,4 @@
-"""Recordings that come again under another id: their vectors have one direction but for rounding.
+"""Recordings that occur again under another id: their vectors have the same direction up to rounding.
 
 A user who copies, renames, scales or prints vectors, or stores them in another type, changes their ids, lengths and
 last digits, not their directions. Two recordings of one speaker are far from that: they differ by a large part of what
@@ -14,25 +14,25 @@ from evaluation.trials import factorise
 from spkbase.work import chunk_bounds, one_blas_thread
 
 _ROWS = 1 << 13
-_ROUNDED = 7e-3  # more than float16, bfloat16 or three decimals change in a vector of length 1
-_EXACT = 1e-7  # more than float32 changes
-_SHARE = 0.05  # of the distance between two recordings of a speaker
-_LEAST_DIMENSIONS = 16  # in fewer, different recordings may be as close as rounding
+_ROUNDED = 7e-3  # more than storage as float16, bfloat16 or three decimals changes a unit vector
+_EXACT = 1e-7  # more than storage as float32 changes
+_SHARE = 0.05  # share of the distance between two recordings of a speaker
+_LEAST_DIMENSIONS = 16  # in fewer dimensions, different recordings may be this close
 _SAMPLE = 2000
 _DIRECTIONS = 8
 _JITTER = 1e-9
-_SLACK = 1.5  # projections lengthen a distance a little
+_SLACK = 1.5  # projections may lengthen a distance slightly
 
 
 def find_copies(
     vectors: NDArray[np.floating], known: NDArray[np.floating] | None, tolerance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the vectors that have the direction of a known one but for rounding, in time n log n.
+    """Find vectors with the direction of a known vector up to rounding, in n log n time.
 
     Parameters
     ----------
     vectors, known : ndarray of a floating type of shape (n, D) and (m, D)
-        May be mapped. None: copies of other rows of `vectors` are sought.
+        May be mapped. If None, copies of other rows of `vectors` are sought.
     tolerance : float
         Largest distance of copies, scaled to length 1; see `rounding`.
 
@@ -43,7 +43,7 @@ def find_copies(
 
     Notes
     -----
-    Neighbours are sought among projections on 8 random directions, which keep distances but for about 25 %; they are
+    Neighbours are sought among projections on 8 random directions, which keep distances within about 25 %; they are
     copies if the vectors themselves are as close.
 
     Examples
@@ -58,7 +58,7 @@ def find_copies(
     rank = 1
     if others is None:
         others = vectors
-        rank = 2  # each is the nearest to itself
+        rank = 2  # the nearest one is the vector itself
     tree = KDTree(_project(others))
     _, neighbours = tree.query(_project(vectors), [rank], eps=1.0, distance_upper_bound=tolerance)
     nearest = np.ravel(neighbours)
@@ -84,25 +84,27 @@ def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> fl
     order = np.argsort(factorise(speakers)[1], kind="stable")[:_SAMPLE]
     apart = np.linalg.norm(np.diff(_unit(vectors[order]), axis=0), axis=1)
     within = apart[speakers[order[1:]] == speakers[order[:-1]]]
-    usual = np.quantile(within if len(within) else apart, 0.75)
+    if len(within):
+        apart = within
+    usual = np.quantile(apart, 0.75)
     return float(np.clip(_SHARE * usual, _EXACT, _ROUNDED))
 
 
 @one_blas_thread()
 def _project(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Project unit vectors on random directions; equal ones are set apart a little, which the tree needs."""
+    """Project unit vectors on random directions; equal vectors are moved apart slightly for the search tree."""
     generator = np.random.default_rng(0)
     directions = generator.standard_normal((vectors.shape[1], _DIRECTIONS)) / _DIRECTIONS**0.5
     blocks = [
         _unit(vectors[start:stop]) @ directions for start, stop in chunk_bounds(len(vectors), _ROWS)
     ]
-    places = np.concatenate(blocks)
-    noise = generator.standard_normal(places.shape)
-    return np.where(np.isfinite(places), places + _JITTER * noise, noise)
+    projected = np.concatenate(blocks)
+    noise = generator.standard_normal(projected.shape)
+    return np.where(np.isfinite(projected), projected + _JITTER * noise, noise)
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Scale vectors to length 1; those without a direction become NaN."""
+    """Scale vectors to length 1; zero and infinite vectors become NaN."""
     vectors = np.asarray(vectors, np.float64)
     with np.errstate(all="ignore"):
         unit: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -4,7 +4,7 @@
 npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text or whole numbers; also other
              names that the field uses; an array for each utterance, in HDF5 perhaps in groups by speaker; an npz of a
              window that slides over a recording (``data``, ``start``, ``duration``, ``step``)
-npy          (n, D), with a list of ids beside it; a folder of ``vectors.npy``, ``ids.npy`` and ``speakers.npy``
+npy          (n, D), with a list of ids in its folder; a folder of ``vectors.npy``, ``ids.npy`` and ``speakers.npy``
 Kaldi        ``.scp`` and ``.ark`` of vectors (`evaluation.embeddings.kaldi`), with an ``utt2spk``; folders of them
 PyTorch      ``.pt`` in both forms, without PyTorch, and the cache of VoicePrivacy
 safetensors  of a tensor for each utterance
@@ -12,7 +12,7 @@ text         CSV, TSV, and lines ``id v1 v2 ...``
 pickle       on request only, never run (`spkbase.plain_pickle.read_pickle`)
 ===========  =====================================================================================================
 
-The speakers come from the given map, else from the file, else from an ``utt2spk`` beside an archive. If the ids of the
+The speakers come from the given map, else from the file, else from the ``utt2spk`` of an archive. If the ids of the
 file are no ids but speakers of the map, the file holds a vector for each speaker. Otherwise each id counts as one
 speaker, with a note.
 
@@ -25,13 +25,13 @@ Pickles, PyTorch files and archives of arrays hold dictionaries and lists:
 {speaker: [(utterance, vector)]}    also {speaker: {utterance: vector}}, and an array of shape (n, D) a speaker
 [(name, vector), ...]               speakers where a name comes twice, else utterances
 {"ids": [...], "vectors": (n, D)}   columns, by the names that npz and HDF5 have
-(n, D)                              an array alone, or a list of vectors: the ids are in a list beside the file
+(n, D)                              a single array, or a list of vectors, with a list of ids in the folder
 
 A vector is an array of floats with one axis that is not 1, such as (192,), (1, 192) and (1, 1, 192), or a list of
 floats.
 
 Text files are CSV or TSV with a header, or lines ``id v1 v2 ...``. A header names a column of ids (`id`, `utt`,
-`utterance`, `segment` ...; pandas' unnamed index serves where there is none), perhaps one of speakers, and the values:
+`utterance`, `segment` ...; pandas' unnamed index serves if there is none), perhaps one of speakers, and the values:
 one column each, or a single column (`vector`, `embedding` ...) that holds them all as text, ``[0.1, 0.2]``. Columns of
 values may be numbered behind a common name (`e0`, `e1`, or `0`, `1`): then other columns are left alone; else each
 further column must be numbers.
@@ -43,7 +43,7 @@ A folder is one of
                                                    the row of each id, `idx2spk` the speaker of each row, as text or as
                                                    pickled dictionaries; the folder above (of `utt-level`) is read too
     X.scp, or X.1.scp, X.2.scp, or *.ark           Kaldi's; an X.scp includes its parts; means of speakers (`spk_*`)
-                                                   only where there is nothing else
+                                                   only if there is nothing else
     files of one kind, *.npy, *.pt, *.npz, *.h5    an utterance each (its id is the file's name), or tables
 """
 
@@ -130,7 +130,7 @@ _SHAPE = (
     "expected {speaker: [vector, ...]}, {speaker: [(utterance, vector), ...]}, {utterance: vector}"
     " or [(speaker, vector), ...]"
 )
-_HEAD = 2056  # bytes that show the form
+_HEAD = 2056  # bytes that identify the format
 _SAFE_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _ARCHIVE = re.compile(rb"[^\s\0]{1,1024} (\0B[FDC]| ?\[\s)")
 _SCP_LINE = re.compile(rb"\S+[ \t]+\S+\.ark(:[0-9]+)?\r?\n")
@@ -151,7 +151,7 @@ def read_embeddings(
     allow_pickle: bool = False,
     map_above: int = MAP_ABOVE,
 ) -> Embeddings:
-    """Read embeddings of any of the forms.
+    """Read embeddings from any of these files.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def read_embeddings(
     Raises
     ------
     DataError
-        With the place: no such file, a broken or foreign one, a missing column, an id that is repeated or has no
+        With file and line: a missing, broken or foreign file, a missing column, an id that is repeated or has no
         speaker, vectors of unequal dimensions, a pickle that is not allowed or asks for more than plain data.
     """
     if isinstance(path, (str, Path)):
@@ -204,7 +204,7 @@ def read_embeddings(
 
 
 def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
-    """Write embeddings as ``.npz`` or ``.h5``, the latter so that they can be mapped; whole or not at all.
+    """Write embeddings atomically as ``.npz``, or as ``.h5``, which can be mapped.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
 
 
 def holds_embeddings(folder: str | Path) -> bool:
-    """Return whether a folder is one that `read_embeddings` reads."""
+    """Return whether `read_embeddings` can read a folder."""
     folder = Path(folder)
     try:
         known = _is_cache(folder) or _is_cache(folder / "utt-level") or _is_npy_folder(folder)
@@ -241,7 +241,7 @@ def holds_embeddings(folder: str | Path) -> bool:
 
 
 def window_ids(name: str, count: int, start: float, duration: float, step: float) -> list[str]:
-    """Return ids of windows that slide over a recording: its name, begin and end in milliseconds.
+    """Return ids of sliding windows of a recording: its name, with start and end in milliseconds.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def window_ids(name: str, count: int, start: float, duration: float, step: float
 
 
 class _Columns(NamedTuple):
-    """What a file holds, before it is an `Embeddings`: ids and speakers are None where it has none."""
+    """The contents of a file; ids and speakers are None if it has none."""
 
     ids: Sequence[str] | None
     speakers: Sequence[str] | None
@@ -275,7 +275,7 @@ def _matching(given: Sequence[str | Path]) -> list[Path]:
 
 
 def _map_beside(paths: Sequence[Path]) -> Path | None:
-    """Return the utt2spk beside archives of Kaldi, or in a folder, if there is one."""
+    """Return the utt2spk in the folder of Kaldi's archives, if there is one."""
     folders = {path for path in paths if path.is_dir()}
     folders |= {path.parent for path in paths if path.suffix in _KALDI and not path.is_dir()}
     if len(folders) == 1:
@@ -286,7 +286,7 @@ def _map_beside(paths: Sequence[Path]) -> Path | None:
 
 
 def _mapped_speakers(ids: list[str], path: Path, source: str) -> tuple[list[str], str]:
-    """Look the speakers of ids up in a map; return a note too where the ids are speakers themselves."""
+    """Look up the speakers of ids in a map; return a note too if the ids are speakers themselves."""
     table = read_speakers(path)
     absent = [utterance for utterance in ids if utterance not in table]
     if len(absent) == len(ids) and set(ids) <= set(table.values()):
@@ -323,7 +323,7 @@ def _read(path: Path, allow_pickle: bool, map_above: int) -> _Columns:
 def _read_file(
     path: Path, allow_pickle: bool, map_above: int, *, is_part: bool = False
 ) -> _Columns:
-    """Read one file; a vector alone in a file of a folder has the name of the file."""
+    """Read one file; a single vector in a file of a folder gets the name of the file."""
     try:
         with path.open("rb") as handle:
             head = check_data(path, handle.read(_HEAD))
@@ -344,8 +344,8 @@ def _read_file(
 
 
 def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> _Columns:
-    """Read a file by what its first bytes say, or its extension where these say nothing."""
-    # 7.3, which is HDF5, too: arrays are transposed, and texts are references
+    """Read a file by its first bytes, or by its extension if these are not decisive."""
+    # also version 7.3, which is HDF5: arrays are transposed, and texts are references
     if head.startswith(b"MATLAB"):
         remedy = "in Python: numpy.savez(path, vectors=vectors, ids=ids) of what scipy.io.loadmat or h5py reads"
         raise DataError("is a file of MATLAB, which is not read", file=path, remedy=remedy)
@@ -361,6 +361,11 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
         return _columns_of_data(read_torch(path), path)
     if head[8:10] == b'{"' and head[4:8] == bytes(4):
         return _read_safetensors(path)
+    return _by_extension(path, head, allow_pickle)
+
+
+def _by_extension(path: Path, head: bytes, allow_pickle: bool) -> _Columns:
+    """Read a file of Kaldi, a pickle or a text, which the first bytes show less surely."""
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (
         head[0] == 0x80 and head[1:2] in b"\2\3\4\5"
     )
@@ -368,7 +373,8 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
         path.suffix != ".ark" and not is_pickle and _SCP_LINE.match(head)
     )
     if is_list or path.suffix == ".ark" or _ARCHIVE.match(head):
-        ids, vectors = read_scp(path) if is_list else read_ark(path)
+        read = read_scp if is_list else read_ark
+        ids, vectors = read(path)
         return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
         if not allow_pickle:
@@ -377,35 +383,29 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
                 "is a pickle, a format that can carry programs", file=path, remedy=remedy
             )
         return _columns_of_data(read_pickle(path), path)
-    if b"\0" not in head and any(
-        mark in head.split(b"\n")[0].strip() for mark in (b",", b"\t", b";", b" ")
-    ):
+    if b"\0" not in head and re.search(rb"[,\t; ]", head.split(b"\n")[0].strip()):
         return _read_table(path)
     known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle (allow_pickle=True)"
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
 
 
 def _with_ids(columns: _Columns, path: Path) -> _Columns:
-    """Give vectors without ids the ids of a list beside them: the first word of each line.
+    """Give vectors without ids the ids of a list in the same folder: the first word of each line.
 
     The list has `.ids`, `.txt`, `.lst`, `.seg` or `_ids.npy` after the stem of the file, or is `ids.npy` or `ids.txt`.
     """
     if columns.ids is not None:
         return columns
     count = len(columns.vectors)
-    names = [
-        f"{path.stem}_ids.npy",
-        "ids.npy",
-        *(f"{path.stem}{suffix}" for suffix in _LISTS),
-        "ids.txt",
-    ]
-    lists = [path.parent / name for name in names if (path.parent / name).is_file()]
-    if path.is_dir() or not lists:
+    names = [f"{path.stem}_ids.npy", "ids.npy"]
+    names += [f"{path.stem}{suffix}" for suffix in _LISTS]
+    names.append("ids.txt")
+    beside = next(filter(Path.is_file, map(path.parent.joinpath, names)), None)
+    if path.is_dir() or beside is None:
         remedy = f"write a list of the {count} ids beside it: {path.stem}.ids, a line each"
         raise DataError(
             "expected ids, speakers and vectors; ids not there", file=path, remedy=remedy
         )
-    beside = lists[0]
     if beside.suffix == ".npy":
         ids = _texts(read_npy(beside), "ids", beside)
     else:
@@ -438,13 +438,14 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
     for part in parts:
         ids += part.ids or ()
         speakers += part.speakers or ()
-    return _Columns(
-        ids, None if bare else speakers, np.concatenate([part.vectors for part in parts])
-    )
+    vectors = np.concatenate([part.vectors for part in parts])
+    if bare:
+        return _Columns(ids, None, vectors)
+    return _Columns(ids, speakers, vectors)
 
 
 def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
-    """Name that stands for a column, in any case, or None."""
+    """Return the name of a column among some names, in upper or lower case, or None."""
     present = {name.lower(): name for name in names}
     for name in kind:
         if name in present:
@@ -453,12 +454,12 @@ def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
 
 
 def _needed(names: Iterable[str]) -> set[str]:
-    """Names of the columns that are read, of all."""
+    """Return those of the names that are columns to be read."""
     return {name for name in names if name.lower() in (*VECTORS, *IDS, *SPEAKERS)}
 
 
 def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | None:
-    """Return the name of the column of a kind, or None; several of which either could be meant are refused."""
+    """Return the name of the column of a kind, or None; refuse several candidates."""
     names = sorted(
         (name for name in named if name.lower() in kind), key=lambda name: kind.index(name.lower())
     )
@@ -469,16 +470,16 @@ def _single(named: Mapping[str, Any], kind: Sequence[str], path: Path) -> str | 
 
 
 def _differ(first: Any, second: Any) -> bool:
-    """Return whether columns have as many rows of one type, but neither equal values nor names for the same rows."""
+    """Return whether columns with equal numbers of rows and equal types differ in content."""
     try:
         is_alike = len(first) == len(second) > 0 and type(first[0]) is type(second[0])
-    except (TypeError, KeyError):  # of numbers and dictionaries
+    except (TypeError, KeyError):  # numbers and dictionaries cannot be compared
         return False
     if not is_alike or np.array_equal(first, second):
         return False
     if not isinstance(first[0], (str, bytes)):
         return True
-    names = set(first)  # such as files beside ids
+    names = set(first)  # for example files with ids
     others = set(second)
     is_renamed = names.isdisjoint(others) and len(set(zip(first, second, strict=True))) == len(
         names
@@ -487,14 +488,14 @@ def _differ(first: Any, second: Any) -> bool:
 
 
 def _check_single(names: Sequence[str], path: Path) -> None:
-    """Refuse columns of a kind of which a user must choose."""
+    """Refuse several columns of a kind, among which the user must choose."""
     if len(names) > 1:
         remedy = "write one of them: numpy.savez(path, vectors=vectors, ids=ids, speakers=speakers)"
         raise DataError(f"holds {names[0]} and {names[1]}, which differ", file=path, remedy=remedy)
 
 
 def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
-    """Make columns of named arrays: vectors, ids and speakers."""
+    """Build columns from named arrays: vectors, ids and speakers."""
     key = _single(named, VECTORS, path)
     ids = _single(named, IDS, path)
     speakers = _single(named, SPEAKERS, path)
@@ -552,7 +553,7 @@ def _texts(column: Any, name: str, path: Path) -> list[str]:
 def _stacked(
     ids: Sequence[str], vectors: Sequence[NDArray[Any]], path: Path
 ) -> NDArray[np.floating]:
-    """Stack vectors; an error names two of unequal lengths."""
+    """Stack vectors; the error names two of different length."""
     if not vectors:
         raise DataError("expected embeddings, got none", file=path, remedy="write it again")
     first = vectors[0].shape
@@ -574,12 +575,13 @@ def _is_pair(value: Any) -> bool:
 
 
 def _columns_of_data(content: Any, path: Path) -> _Columns:
-    """Make columns of dictionaries, lists and arrays, as `read_pickle` and `read_torch` give them; see the module."""
+    """Build columns from dictionaries, lists and arrays, as returned by `read_pickle` and `read_torch`."""
     if isinstance(content, np.ndarray):
-        array = content.reshape(1, -1) if _is_vector(content) else content
-        if array.ndim == 3 and array.shape[1] == 1:
-            array = array[:, 0]
-        return _Columns(None, None, _matrix(array, path))
+        if _is_vector(content):
+            content = content.reshape(1, -1)
+        if content.ndim == 3 and content.shape[1] == 1:
+            content = content[:, 0]
+        return _Columns(None, None, _matrix(content, path))
     if isinstance(content, dict):
         named = _named_columns(content)
         if named is not None:
@@ -616,7 +618,8 @@ def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
         if all(map(_is_vector, content.values())):
             return [(None, name, vector) for name, vector in content.items()]
         for speaker, entries in content.items():
-            rows += [(speaker, *pair) for pair in _entries(speaker, entries)]
+            for name, vector in _entries(speaker, entries):
+                rows.append((speaker, name, vector))
     elif isinstance(content, (list, tuple)) and all(map(_is_vector, content)):
         rows = [(None, number, vector) for number, vector in enumerate(content)]
     elif isinstance(content, (list, tuple)) and all(map(_is_pair, content)):
@@ -624,14 +627,14 @@ def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
         if len(counts) == len(content):
             return [(None, name, vector) for name, vector in content]
         numbers = Counter[Any]()
-        for speaker, vector in content:  # a name that comes again is a speaker
+        for speaker, vector in content:  # a repeated name is a speaker
             numbers[speaker] += 1
             rows.append((speaker, f"{speaker}#{numbers[speaker]}", vector))
     return rows
 
 
 def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
-    """Utterances and vectors of a speaker, from its vectors, pairs or dictionary."""
+    """Yield utterances and vectors of a speaker, from vectors, pairs or a dictionary."""
     if isinstance(entries, dict):
         return list(entries.items())
     is_array = isinstance(entries, np.ndarray) and entries.ndim > 0
@@ -639,12 +642,14 @@ def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
         entries = [entries]
     pairs: list[tuple[Any, Any]] = []
     for number, entry in enumerate(entries, 1):
-        pairs.append(tuple(entry) if _is_pair(entry) else (f"{speaker}#{number}", entry))
+        if not _is_pair(entry):
+            entry = (f"{speaker}#{number}", entry)
+        pairs.append(tuple(entry))
     return pairs
 
 
 def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
-    """Columns by their names, where a dictionary holds a table and not vectors by names."""
+    """Return columns by name if a dictionary holds a table instead of named vectors."""
     if not all(isinstance(name, str) for name in content):
         return None
     key = _name_among(content, VECTORS)
@@ -660,7 +665,7 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
 
 
 def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
-    """Read an npz (vectors with their ids, windows of a recording, or an array an utterance), or a file of PyTorch."""
+    """Read an npz (vectors with ids, windows of a recording, or an array per utterance), or a file of PyTorch."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
@@ -697,7 +702,7 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
 
 
 def _read_hdf5(path: Path, map_above: int) -> _Columns:
-    """Read datasets of the root of an HDF5 file, or a dataset for each utterance."""
+    """Read datasets in the root of an HDF5 file, or a dataset for each utterance."""
     columns: dict[str, Any] = {}
     with open_file(path, remedy="it may be truncated: copy or write it again") as file:
         vectors = _name_among(file, VECTORS)
@@ -709,7 +714,9 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
             text = f"holds statistics of a mixture, stat0 {file['stat0'].shape}"
             raise DataError(text, remedy="extract i-vectors from them first")
         for name in _needed(file):
-            stored = stored_dataset(file[name], path) if name == vectors else None
+            stored = None
+            if name == vectors:
+                stored = stored_dataset(file[name], path)
             if stored is not None and stored.nbytes > map_above:
                 columns[name] = np.memmap(path, stored.dtype, "r", stored.offset, stored.shape)
             else:
@@ -718,14 +725,14 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
 
 
 def _columns_of_tree(file: Any, path: Path) -> _Columns:
-    """Read a dataset for each utterance; groups are speakers. Ids are whole paths where they must be."""
+    """Read a dataset for each utterance; groups are speakers. Ids are whole paths if names repeat."""
     links: list[bytes] = []
-    # unlike `visititems`, which leaves out second names of a dataset
+    # `visititems` would skip second names of a dataset
     file.id.links.visit(links.append)
     names = [link.decode() for link in links]
     arrays = {name: read_dataset(file[name]) for name in names if hasattr(file[name], "shape")}
     leaves = {name.rpartition("/")[2].lower() for name in arrays}
-    if len(leaves) == 1 < len(arrays) and leaves <= {*VECTORS}:  # an utterance is a group
+    if len(leaves) == 1 < len(arrays) and leaves <= {*VECTORS}:  # each utterance is a group
         arrays = {name.rpartition("/")[0]: array for name, array in arrays.items()}
     if not arrays or any(array.dtype.kind != "f" for array in arrays.values()):
         return _columns_of(arrays, path)
@@ -741,7 +748,7 @@ def _columns_of_tree(file: Any, path: Path) -> _Columns:
 
 
 def _read_safetensors(path: Path) -> _Columns:
-    """Read a safetensors file: a tensor for each utterance, or one of all whose ids are in a list beside the file.
+    """Read a safetensors file: a tensor for each utterance, or one for all with a list of ids.
 
     References
     ----------
@@ -758,7 +765,7 @@ def _read_safetensors(path: Path) -> _Columns:
             values = np.asarray(content[8 + length + start : 8 + length + stop]).view(
                 _SAFE_TYPES[entry["dtype"]]
             )
-            if entry["dtype"] == "BF16":  # the upper half of a float32
+            if entry["dtype"] == "BF16":  # bfloat16 is the upper half of a float32
                 values = (values.astype(np.uint32) << 16).view(np.float32)
             arrays[name] = values.reshape(entry["shape"])
     except (
@@ -780,7 +787,7 @@ def _read_safetensors(path: Path) -> _Columns:
 
 
 def _read_table(path: Path) -> _Columns:
-    """Read embeddings of a text file: lines ``id v1 v2 ...``, or a table with a header; see the module."""
+    """Read embeddings from a text file: lines ``id v1 v2 ...``, or a table with a header; see the module."""
     raw = read_text_bytes(path)
     delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
     lines = cut_lines(path, raw, delimiter)
@@ -811,14 +818,7 @@ def _read_table(path: Path) -> _Columns:
             cells = [row[column] for column in columns]
         if whole:
             cells = cells[0].translate(_BRACKETS).split()
-        try:
-            vectors.append(np.fromiter(map(float, cells), np.float64, len(cells)))
-        except ValueError:
-            bad = next(cell for cell in cells if not is_number(cell))
-            remedy = "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
-            raise DataError(
-                f"{shown(bad.encode())} is no number", file=path, line=line, remedy=remedy
-            ) from None
+        vectors.append(_vector(cells, path, line))
     if ids and all("." in name and is_number(name) for name in ids):
         text = f"expected an id first in each line, got numbers: {few(ids)}"
         raise DataError(
@@ -827,8 +827,20 @@ def _read_table(path: Path) -> _Columns:
     return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
 
 
+def _vector(cells: Sequence[str], path: Path, line: int) -> NDArray[np.float64]:
+    try:
+        return np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        bad = next(cell for cell in cells if not is_number(cell))
+        text = f"{shown(bad.encode())} is no number"
+        remedy = (
+            "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
+        )
+        raise DataError(text, file=path, line=line, remedy=remedy) from None
+
+
 def _find_columns(header: list[str], path: Path) -> tuple[int, int | None, list[int], bool]:
-    """Columns of ids, speakers and values, and whether one column holds all values."""
+    """Find the columns of ids, speakers and values, and whether one column holds all values."""
     if len(set(header)) < len(header):
         raise DataError(
             "expected distinct names of columns in the header",
@@ -875,25 +887,7 @@ def _is_npy_folder(folder: Path) -> bool:
 def _files_of(folder: Path) -> list[Path]:
     """Return the files of a folder that make up its embeddings, in the order of their names."""
     for suffix in _KALDI:
-        files = sorted(
-            file
-            for file in folder.glob(f"*{suffix}")
-            if file.name.split(".")[0] not in _NOT_VECTORS
-        )
-        names = {file.stem for file in files}
-        stems = {}
-        for file in files:
-            part = _PART.fullmatch(file.stem)
-            stem = part[1] if part else file.stem
-            if stem == file.stem or stem not in names:  # no part of a file that is there as a whole
-                stems[file] = stem
-        files = [file for file in stems if "spk_" not in file.name] or list(stems)
-        several = sorted({stems[file] for file in files})
-        if suffix == ".scp" and len(several) > 1:
-            text = f"holds scp files of several names: {few(several)}"
-            raise DataError(
-                text, file=folder, remedy=f"give one of them: '{folder / several[0]}.*scp'"
-            )
+        files = _kaldi_files(folder, suffix)
         if files:
             return files
     present = {}
@@ -912,8 +906,29 @@ def _files_of(folder: Path) -> list[Path]:
     raise DataError(f"expected a folder of embeddings, got {got}", file=folder, remedy=remedy)
 
 
+def _kaldi_files(folder: Path, suffix: str) -> list[Path]:
+    """Return the files of vectors with a suffix in a folder, without parts of a file that is there as a whole."""
+    stems = {}
+    files = [
+        file for file in folder.glob(f"*{suffix}") if file.name.split(".")[0] not in _NOT_VECTORS
+    ]
+    names = {file.stem for file in files}
+    for file in sorted(files):
+        part = _PART.fullmatch(file.stem)
+        stem = part[1] if part else file.stem
+        if stem == file.stem or stem not in names:
+            stems[file] = stem
+    files = [file for file in stems if "spk_" not in file.name] or list(stems)
+    several = sorted({stems[file] for file in files})
+    if suffix == ".scp" and len(several) > 1:
+        text = f"holds scp files of several names: {few(several)}"
+        remedy = f"give one of them: '{folder / several[0]}.*scp'"
+        raise DataError(text, file=folder, remedy=remedy)
+    return files
+
+
 def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
-    """Give the rows of `speaker_vectors.pt` their ids and speakers."""
+    """Read the rows of `speaker_vectors.pt` with their ids and speakers."""
     index = next(folder / name for name in _INDEX_NAMES if (folder / name).is_file())
     words = _mapping(index, "id row")
     numbers = {name: int(word) if word.isdigit() else -1 for name, word in words.items()}
@@ -946,14 +961,14 @@ def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
     return _Columns(ids, [str(speaker) for speaker in speakers], vectors)
 
 
-def _mapping(path: Path, what: str) -> dict[str, str]:
+def _mapping(path: Path, form: str) -> dict[str, str]:
     """Read a map of two columns, as text or a pickled dictionary."""
     with path.open("rb") as handle:
         if handle.read(1) != b"\x80":
-            return read_id_list(path, what, same_twice=True)
+            return read_id_list(path, form, same_twice=True)
     content = read_pickle(path)
     if not isinstance(content, dict):
         raise DataError(
-            f"expected a dictionary of '{what}', got {type(content).__name__}", file=path
+            f"expected a dictionary of '{form}', got {type(content).__name__}", file=path
         )
     return {str(name): str(value) for name, value in content.items()}

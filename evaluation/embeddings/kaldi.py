@@ -1,4 +1,4 @@
-r"""Vectors in Kaldi's archives: ``.ark``, binary or text, and ``.scp``, which gives the place of each in an archive.
+r"""Vectors in Kaldi's archives: ``.ark``, binary or text, and ``.scp``, which gives positions in archives.
 
 No entry of an scp is ever run: a pipe, standard input or a range is an error; only arrays are decoded. After the id
 and one blank an archive holds, in little endian,
@@ -15,8 +15,8 @@ and one blank an archive holds, in little endian,
 
 A matrix of one row counts as a vector.
 
-An archive of an scp is looked for as it is named (absolute, or from the current folder), then from the folder of the
-scp, then by its name alone beside the scp.
+An archive named by an scp is looked for as given (absolute, or from the current folder), then from the folder of the
+scp, then by its file name in that folder.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _TYPES = {kind: np.dtype(name) for kind, name in _KINDS.items()}
 
 
 def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
-    """Read the vectors that an scp lists, in its order.
+    """Read the vectors listed in an scp, in its order.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     path = Path(path)
     problems = Problems(path)
     ids: list[str] = []
-    places: dict[Path, list[tuple[int, int, int]]] = defaultdict(list)
+    positions: dict[Path, list[tuple[int, int, int]]] = defaultdict(list)
     archives: dict[str, Path | None] = {}
     for line, (name, *words) in cut_lines(path, read_text_bytes(path), None):
         entry = " ".join(words)
@@ -89,18 +89,18 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
                     problems.add(f"there is no archive {wanted!r}", line=line, remedy=remedy)
             archive = archives[wanted]
             if archive:
-                places[archive].append((int(match["offset"] or 0), len(ids), line))
+                positions[archive].append((int(match["offset"] or 0), len(ids), line))
                 ids.append(name)
     problems.raise_if_any()
-    return ids, _vectors_at(places, path)
+    return ids, _vectors_at(positions, path)
 
 
 def _vectors_at(
-    places: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path
+    positions: Mapping[Path, Sequence[tuple[int, int, int]]], path: Path
 ) -> list[NDArray[np.floating]]:
-    """Return vectors in the order of their rows, by archive, from (offset, row, line of the scp)."""
+    """Read the vectors of each archive by (offset, row, line of the scp), in the order of the rows."""
     vectors: dict[int, NDArray[np.floating]] = {}
-    for archive, entries in places.items():
+    for archive, entries in positions.items():
         with _mapped(archive) as raw:
             for offset, row, line in entries:
                 vectors[row] = _decode(raw, offset, path, line, f"{archive}:{offset}")[0]
@@ -130,7 +130,7 @@ def read_ark(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
 
 
 def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
-    """Read the binary vector or matrix at a place; one inside another object has no \\0B before it.
+    """Read the binary vector or matrix at an offset; inside another object it has no \\0B before it.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     Raises
     ------
     ValueError
-        If it is of another kind or longer than what is left of the file.
+        If its type is another one, or it is longer than the rest of the file.
 
     References
     ----------
@@ -182,12 +182,12 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
 def read_text_matrix(
     raw: Raw, at: int = 0, dtype: type[np.floating] = np.float32
 ) -> tuple[NDArray[np.floating], int]:
-    """Read the vector or matrix between brackets at a place.
+    """Read the vector or matrix between brackets at an offset.
 
     Returns
     -------
     array : ndarray of `dtype`
-        Of shape (n,), or (rows, columns) where a line ends between the brackets.
+        Shape (n,), or (rows, columns) if there are line ends between the brackets.
     end : int
         The place after it.
 
@@ -214,7 +214,7 @@ def read_text_matrix(
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[Raw]:
-    """Open a file as bytes that are read where they are needed."""
+    """Map a file into memory as bytes."""
     try:
         with path.open("rb") as handle:
             if not check_data(path, handle.read(_HEAD)):
@@ -234,7 +234,7 @@ def _mapped(path: Path) -> Iterator[Raw]:
 def _decode(
     raw: Raw, at: int, path: Path, line: int | None, owner: str
 ) -> tuple[NDArray[np.floating], int]:
-    """Decode the vector at a place, if one begins there; also return the place after it."""
+    """Decode the vector at an offset, if one begins there; also return the offset after it."""
     try:
         if raw[at : at + 2] == _BINARY:
             vector, end = read_binary(raw, at)
@@ -254,7 +254,7 @@ def _decode(
 
 
 def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[Any], int]:
-    """Values at a place, which are copied from a mapped file, and the place after them."""
+    """Copy values at an offset from a mapped file; also return the offset after them."""
     end = at + count * dtype.itemsize
     if end > len(raw):
         raise ValueError("it is cut short")
@@ -262,7 +262,7 @@ def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[
 
 
 def _between(codes: NDArray[np.uint8], corners: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Turn codes (columns, rows) into values between the quantiles (columns, 4) of their column."""
+    """Interpolate codes (columns, rows) between the quantiles (columns, 4) of their column."""
     first, low, high, last = (corners[:, [column]] for column in range(4))
     steps = codes.astype(np.float32)
     outer = np.where(

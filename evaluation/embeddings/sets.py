@@ -85,7 +85,7 @@ class Embeddings:
     notes : tuple of str
         Remarks about their origin, for reports.
     source : str
-        The file they came from, for errors; empty if none.
+        The file they came from, for errors; "" if unknown.
     has_speakers : bool
         False where a file has no speakers, so that each id counts as one.
 
@@ -130,7 +130,7 @@ class Embeddings:
 
     @classmethod
     def from_arrays(cls, vectors: Any, *, speakers: Any = None, ids: Any = None) -> Embeddings:
-        """Build them from arrays, data frames or lists.
+        """Build embeddings from arrays, data frames or lists.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Embeddings:
         return f"Embeddings({counts}, {self.vectors.shape[1]} dimensions)"
 
     def norms(self) -> NDArray[np.float64]:
-        """Return the length of each vector, shape (n,); reads all vectors once, and warns where all are equal.
+        """Return the length of each vector, shape (n,); reads all vectors once, and warns if all are equal.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class Embeddings:
 
 
 def check_embeddings(*given: Any) -> None:
-    """Raise a DataError that says how to make embeddings if an argument is something else, such as an array."""
+    """Raise a DataError that explains how to make embeddings if an argument is something else."""
     for value in given:
         if not isinstance(value, Embeddings):
             text = f"expected Embeddings, got {type(value).__name__}"
@@ -221,7 +221,7 @@ def check_norms(
     what: str = "vector",
     size: ArrayLike = 0.0,
 ) -> None:
-    """Raise an error that names vectors without a direction: NaN, infinite or all zero.
+    """Raise an error that names NaN, infinite and zero vectors.
 
     Parameters
     ----------
@@ -230,9 +230,9 @@ def check_norms(
     names : ndarray of str of shape (n,)
         Their names.
     what : str
-        What they are, for messages.
+        Kind of the vectors, for messages.
     size : array_like of float
-        Lengths of the vectors that means are made of, which may cancel but for rounding.
+        Lengths of the averaged vectors, which may cancel up to rounding.
 
     Raises
     ------
@@ -253,14 +253,14 @@ def check_norms(
 def warn_of_enrolled(
     enrolled: Embeddings, tested: Embeddings, trials: Trials | None = None
 ) -> None:
-    """Warn where a recording is tested against a model that it is a part of, or is on one side twice.
+    """Warn if a recording is tested against a model that contains it, or occurs twice on one side.
 
     Parameters
     ----------
     enrolled, tested : Embeddings
         Recordings are the same where their vectors are, see `find_copies`, whatever their ids and speakers.
     trials : Trials, optional
-        What is scored; a model is a speaker or an utterance of `enrolled`. Every model and segment by default.
+        Trials to be scored; a model is a speaker or an utterance of `enrolled`. By default all pairs.
     """
     check_embeddings(enrolled, tested)
     _check_names(enrolled, tested)
@@ -285,7 +285,7 @@ def warn_of_enrolled(
 
 
 def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, what: str) -> None:
-    """Warn where recordings of a set are in another one, or twice in their own, by their vectors.
+    """Warn if vectors show that recordings of a set occur in another set, or twice in their own.
 
     Parameters
     ----------
@@ -293,10 +293,10 @@ def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, w
     known : Embeddings, optional
         The other set; by default their own.
     what : str
-        What they are and do, for the warning, such as "tested utterances are in training".
+        Description for the warning, such as "tested utterances are in training".
     """
     rows, originals = _copies(embeddings, known)
-    # else `Embeddings.norms` warns
+    # if all are equal, `Embeddings.norms` warns
     if len(rows) and (embeddings.vectors != embeddings.vectors[0]).any():
         text = "%d of %d %s (give each recording once): %s"
         logger.warning(
@@ -334,7 +334,7 @@ def to_unit(
     Parameters
     ----------
     vectors : ndarray of a floating type of shape (n, D)
-        None of length 0.
+        Vectors of length > 0.
     norms : ndarray of float64 of shape (n,), optional
         Their lengths, where they are known.
 
@@ -356,7 +356,7 @@ def cosines(
     rows: NDArray[np.integer],
     columns: NDArray[np.integer],
 ) -> NDArray[np.float64]:
-    """Return the cosines of single pairs in float64; each is summed in the same way, whatever the others are.
+    """Return the cosines of single pairs in float64; each is summed in the same way, independently of the others.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def cosines(
     unit : ndarray of float64 of shape (n, D)
         Vectors of length 1.
     rows, columns : ndarray of int of shape (p,)
-        Of each pair the row of the gallery, and the row of `unit`.
+        For each pair the row of the gallery, and the row of `unit`.
 
     Returns
     -------
@@ -390,9 +390,9 @@ def cosines(
 
 
 def cosine_margin(n_dimensions: int) -> float:
-    """Return the largest error that a cosine can have as a float32 product of so many dimensions.
+    """Return the largest error of a cosine computed as a float32 product of this many dimensions.
 
-    A sum of D products of unit vectors is off by at most D u, u = 2**-24, in whatever order it is summed; the rounding
+    A sum of D products of unit vectors is off by at most D u, u = 2**-24, in any order of summation; the rounding
     of the factors and of the compared value is added. It is never below 1e-5.
 
     References
@@ -404,7 +404,7 @@ def cosine_margin(n_dimensions: int) -> float:
 
 @dataclass(frozen=True)
 class Averaging:
-    """How means are made and utterances are chosen; see the module.
+    """How utterances are chosen and averaged; see the module.
 
     Attributes
     ----------
@@ -413,7 +413,7 @@ class Averaging:
     choice : {"first", "random"}
         Which utterances of a trial speaker are used.
     seed : int
-        Of the random choice.
+        Seed of the random choice.
     """
 
     mean: Literal["plain", "normalised"] = "plain"
@@ -430,7 +430,7 @@ class Averaging:
 @one_line
 @dataclass(frozen=True, eq=False)
 class SpeakerVectors:
-    """One vector a speaker.
+    """One vector per speaker.
 
     Attributes
     ----------
@@ -439,7 +439,7 @@ class SpeakerVectors:
     vectors : ndarray of shape (P, D)
         Their vectors, not normalised; float64 where they are means, else as they came, perhaps mapped.
     norms : ndarray of float64 of shape (P,)
-        Lengths of the vectors, none 0.
+        Lengths of the vectors, all > 0.
     notes : tuple of str
         Remarks for reports.
     """
@@ -494,19 +494,13 @@ def speaker_vectors(
         order = np.argsort(codes)
         return SpeakerVectors(names, embeddings.vectors[order], norms[order], embeddings.notes)
     counts = np.bincount(codes, minlength=len(names))
-    starts = np.cumsum(counts) - counts
     notes = embeddings.notes
     if utterances is None or averaging.choice == "first":
         rows = np.argsort(codes, kind="stable")
-    else:  # by id first, so that the draw does not see the order of the file
-        by_id = np.argsort(embeddings.ids, kind="stable")
-        rows = by_id[np.argsort(codes[by_id], kind="stable")]
-        for name, start, count in zip(
-            names.tolist(), starts.tolist(), counts.tolist(), strict=True
-        ):
-            drawn = stream(averaging.seed, name, words=4, spawned=True).permutation(count)
-            rows[start : start + count] = rows[start : start + count][drawn]
+    else:
+        rows = _drawn_rows(embeddings, averaging.seed)
     if utterances is not None:
+        starts = np.cumsum(counts) - counts
         rows = rows[np.arange(len(rows)) - np.repeat(starts, counts) < utterances]
         if (counts < utterances).any():
             short = names[counts < utterances].tolist()
@@ -517,26 +511,56 @@ def speaker_vectors(
             notes = (*notes, f"{text}; all of theirs are used")
         counts = np.minimum(counts, utterances)
     ends = np.append(0, np.cumsum(counts))
-    means = np.empty((len(names), embeddings.vectors.shape[1]))
-    # whole speakers, of some thousand rows at a time
-    pieces = np.unique(
-        np.append(
-            np.searchsorted(ends[:-1], np.arange(0, len(rows), _ROWS_OF_SPEAKERS)), len(names)
-        )
-    )
-    for first, last in pairwise(pieces.tolist()):
-        some = rows[ends[first] : ends[last]]
-        block = np.asarray(embeddings.vectors[some], np.float64)
-        if averaging.mean == "normalised":
-            block /= norms[some][:, None]
-        np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=means[first:last])
+    size: ArrayLike = 1.0
+    if averaging.mean == "normalised":
+        means = _sums(embeddings.vectors, rows, ends, norms)
+    else:
+        means = _sums(embeddings.vectors, rows, ends, None)
+        size = np.maximum.reduceat(norms[rows], ends[:-1])
     means /= counts[:, None]
     lengths = row_norms(means)
-    size: ArrayLike = 1.0
-    if averaging.mean != "normalised":
-        size = np.maximum.reduceat(norms[rows], ends[:-1])
     check_norms(lengths, names, what="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)
+
+
+def _sums(
+    vectors: NDArray[np.floating],
+    rows: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    norms: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """Return the sum of each speaker's rows, divided by their norms if these are given.
+
+    Speaker i has the rows from ``ends[i]`` to ``ends[i + 1]``.
+    """
+    n_speakers = len(ends) - 1
+    sums = np.empty((n_speakers, vectors.shape[1]))
+    # pieces of some thousand rows, with whole speakers
+    starts = np.searchsorted(ends[:-1], np.arange(0, len(rows), _ROWS_OF_SPEAKERS))
+    pieces = np.unique(np.append(starts, n_speakers))
+    for first, last in pairwise(pieces.tolist()):
+        some = rows[ends[first] : ends[last]]
+        block = np.asarray(vectors[some], np.float64)
+        if norms is not None:
+            block /= norms[some][:, None]
+        np.add.reduceat(block, ends[first:last] - ends[first], axis=0, out=sums[first:last])
+    return sums
+
+
+def _drawn_rows(embeddings: Embeddings, seed: int) -> NDArray[np.intp]:
+    """Return the rows of one speaker after the other, each speaker's in an order that is drawn.
+
+    Rows are sorted by id before, so that the draw does not depend on the order of the file.
+    """
+    names, codes = factorise(embeddings.speakers)
+    by_id = np.argsort(embeddings.ids, kind="stable")
+    rows = by_id[np.argsort(codes[by_id], kind="stable")]
+    start = 0
+    for name, count in zip(names.tolist(), np.bincount(codes).tolist(), strict=True):
+        drawn = stream(seed, name, words=4, spawned=True).permutation(count)
+        rows[start : start + count] = rows[start : start + count][drawn]
+        start += count
+    return rows
 
 
 def cosine_scores(
@@ -547,7 +571,7 @@ def cosine_scores(
     Parameters
     ----------
     enrol, trial : Embeddings
-        Of the enrolled speakers and of the tested utterances.
+        Embeddings of the enrolled speakers and of the tested utterances.
     trials : Trials
         The pairs of models and segments.
     averaging : Averaging, optional
@@ -605,7 +629,10 @@ def cosine_scores(
     problems.raise_if_any()
     vectors = []
     for speaker, utterance in zip(of_speaker, of_utterance, strict=True):
-        vectors.append(gallery.vectors[speaker] if speaker >= 0 else enrol.vectors[utterance])
+        if speaker >= 0:
+            vectors.append(gallery.vectors[speaker])
+        else:
+            vectors.append(enrol.vectors[utterance])
     enrolled = np.stack(vectors).astype(np.float64)
     unit = to_unit(trial.vectors[rows], trial.norms()[rows])
     values = np.clip(
@@ -617,16 +644,16 @@ def cosine_scores(
 
 
 def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> NDArray[np.int64]:
-    """Return the fold of each utterance; a speaker's are all in one fold, and folds differ by one speaker at most.
+    """Return the fold of each utterance; speakers stay whole, and folds differ by at most one speaker.
 
     Parameters
     ----------
     speakers : iterable of str
         Speaker of each utterance.
     n_folds : int
-        As many as there are speakers, if there are fewer.
+        Number of folds, at most the number of speakers.
     seed : int
-        Of the draw of the speakers; their order in the list does not matter.
+        Seed of the draw of speakers, which does not depend on their order.
 
     Returns
     -------
@@ -654,7 +681,7 @@ def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> ND
 
 
 def _check_names(first: Embeddings, second: Embeddings) -> None:
-    """Warn of speakers that differ by their spelling alone, and of two sets without names."""
+    """Warn of speakers that differ only in spelling, and of two sets without speakers."""
     warn_of_alike([*first.speakers.tolist(), *second.speakers.tolist()])
     if NUMBERED in first.notes and NUMBERED in second.notes:
         logger.warning("both sides have neither ids nor speakers: their rows are matched by number")
@@ -663,7 +690,7 @@ def _check_names(first: Embeddings, second: Embeddings) -> None:
 def _copies(
     embeddings: Embeddings, known: Embeddings | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that are recordings of a known set, or of other rows, and their rows there."""
+    """Return the rows that repeat recordings of a known set, or of other rows, and their rows there."""
     tolerance = rounding(embeddings.vectors, embeddings.speakers)
     if known is None:
         return find_copies(embeddings.vectors, None, tolerance)

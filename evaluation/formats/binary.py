@@ -1,4 +1,4 @@
-"""Lists in binary files: SIDEKIT's and BOSARIS' matrices in HDF5, and NumPy's npz.
+"""Lists in binary files: the HDF5 matrices of SIDEKIT and BOSARIS, and NumPy's npz.
 
 SIDEKIT and BOSARIS keep a list in HDF5 as a matrix, models by segments:
 
@@ -52,7 +52,7 @@ _ID_NAMES = {"models": ("modelset", "ID/row_ids"), "segments": ("segset", "ID/co
 
 
 def read_hdf5(file: ListFile) -> Trials:
-    """Read an Ndx, a Key or Scores, the latter in SIDEKIT's or in the matlab form; of a Key its trials can be read.
+    """Read an Ndx, a Key or Scores (in the layout of SIDEKIT or of Matlab); a Key can be read as trials.
 
     Returns
     -------
@@ -64,7 +64,9 @@ def read_hdf5(file: ListFile) -> Trials:
         If the file is not HDF5 or truncated, a dataset is missing, shapes disagree, or a score is NaN.
     """
     remedy = "it may be truncated or no HDF5 file: copy or write it again"
-    image = BytesIO(file.content) if "content" in vars(file) else None  # it had to be decompressed
+    image = None
+    if "content" in vars(file):  # it was compressed
+        image = BytesIO(file.content)
     with open_file(file.path, image=image, remedy=remedy) as lists:
         tables = (
             read_strings(_dataset(lists, *_ID_NAMES["models"])),
@@ -72,7 +74,8 @@ def read_hdf5(file: ListFile) -> Trials:
         )
         name = "score_mask" if file.kind == "scores" else "trial_mask"
         mask = _matrix(lists, name, tables)
-        rows = models, segments = np.nonzero(mask)
+        rows = np.nonzero(mask)
+        models, segments = rows
         signs = mask[rows].astype(np.int8)
         if not len(signs) or not np.isin(signs, (-1, 1)).all():
             raise DataError(
@@ -97,12 +100,12 @@ def read_hdf5(file: ListFile) -> Trials:
 
 
 def write_hdf5(path: str | Path, trials: Trials, *, matlab: bool = False) -> None:
-    """Write an Ndx, a Key with its trial types where it has any, or Scores.
+    """Write an Ndx, a Key with its trial types, if any, or Scores.
 
     Parameters
     ----------
     path : path
-        The file to write, whole or not at all.
+        The file to write, atomically.
     trials : Trials, Key or Scores
         The list; its order within the matrix is lost.
     matlab : bool

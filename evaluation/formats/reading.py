@@ -74,10 +74,10 @@ class Format:
         recognises the file reads it. A file with the extension of such a format but other content is an error.
     read : function of a ListFile, optional
         Reader, which gives `Scores`, a `Key` or `Trials`, according to the `kind` of the file.
-    write : function of a path and what is written, optional
+    write : function of a path and a list, optional
         Writer.
     kinds : tuple of {"scores", "key", "trials"}
-        What the format can hold.
+        Kinds of lists that the format can hold.
     title : str
         Words for help texts and tables; the name by default.
 
@@ -102,7 +102,7 @@ TEXT = Format("text", _TEXTS, None, read_list, write_text_list)
 
 
 def read_trials(path: str | Path, choice: Choice = DETECT) -> Trials:
-    """Read a list of trials; of a key the trials are read.
+    """Read a list of trials; a key is read without its labels.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ def read_trials(path: str | Path, choice: Choice = DETECT) -> Trials:
     Raises
     ------
     DataError
-        With the place: no such file, an empty, broken or foreign file, a malformed line, a repeated pair.
+        With file and line: a missing, empty, broken or foreign file, a malformed line, a repeated pair.
     """
     trials: Trials = _read(path, "trials", choice)
     return trials
 
 
 def read_key(path: str | Path, choice: Choice = DETECT) -> Key:
-    """Read a key: trials with their truth.
+    """Read a key: trials with labels.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def read_key(path: str | Path, choice: Choice = DETECT) -> Key:
 
 
 def read_scores(path: str | Path, choice: Choice = DETECT) -> Scores:
-    """Read scores, float64; infinite ones are legal.
+    """Read scores as float64; they may be infinite.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def write_trials(path: str | Path, trials: Trials, *, formats: Sequence[Format] 
     Parameters
     ----------
     path : path
-        The file to write, whole or not at all; its extension decides the format.
+        The file to write, atomically; its extension decides the format.
     trials : Trials
         The list.
     formats : sequence of Format
@@ -179,12 +179,12 @@ def write_trials(path: str | Path, trials: Trials, *, formats: Sequence[Format] 
 
 
 def write_key(path: str | Path, key: Key, *, formats: Sequence[Format] = ()) -> None:
-    """Write a key; HDF5 and CSV keep trial types.
+    """Write a key; only HDF5 and CSV keep trial types.
 
     Parameters
     ----------
     path : path
-        The file to write, whole or not at all; its extension decides the format.
+        The file to write, atomically; its extension decides the format.
     key : Key
     formats : sequence of Format
         User-supplied formats, whose extensions override those of `evaluation.formats.FORMATS`.
@@ -198,12 +198,12 @@ def write_key(path: str | Path, key: Key, *, formats: Sequence[Format] = ()) -> 
 
 
 def write_scores(path: str | Path, scores: Scores, *, formats: Sequence[Format] = ()) -> None:
-    """Write scores, to the last bit.
+    """Write scores with all digits.
 
     Parameters
     ----------
     path : path
-        The file to write, whole or not at all; its extension decides the format.
+        The file to write, atomically; its extension decides the format.
     scores : Scores
     formats : sequence of Format
         User-supplied formats, whose extensions override those of `evaluation.formats.FORMATS`.
@@ -217,12 +217,12 @@ def write_scores(path: str | Path, scores: Scores, *, formats: Sequence[Format] 
 
 
 def check_extension(path: str | Path, formats: Sequence[Format] = ()) -> Format:
-    """Return the format that a list is to be written in, by the extension.
+    """Return the format of the extension, in which a list will be written.
 
     Raises
     ------
     DataError
-        If there is none for it.
+        If no format has the extension.
     """
     known = (*formats, *FORMATS)
     suffix = inner_suffix(path)
@@ -238,7 +238,7 @@ def check_extension(path: str | Path, formats: Sequence[Format] = ()) -> Format:
 
 
 def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format) -> None:
-    """Write a list in a format, whatever its extension; a DataError if the format cannot hold it."""
+    """Write a list in a format regardless of the extension; raise DataError if the format cannot hold it."""
     if form.write is None or kind not in form.kinds:
         able = ", ".join(row.name for row in FORMATS if kind in row.kinds)
         raise DataError(
@@ -272,7 +272,7 @@ def read_split(
     scores_columns, key_columns : Choice
         Specified columns of each file.
     binary : bool
-        The scores are decisions, 0 and 1 alone; see `read_scores_and_key`.
+        The scores are decisions, only 0 and 1; see `read_scores_and_key`.
 
     Returns
     -------
@@ -281,7 +281,7 @@ def read_split(
     Raises
     ------
     DataError
-        With file and line, if a file is malformed or the two do not fit together.
+        With file and line, if a file is malformed or the two do not match.
     """
     scores_columns = replace(scores_columns, missing=missing)
     values, truth = join(
@@ -312,7 +312,7 @@ def read_scores_and_key(
     scores_columns, key_columns : Choice
         Specified columns of each file.
     binary : bool
-        The scores are decisions, 0 and 1 alone. Otherwise such scores are refused, because labels read as scores have
+        The scores are decisions, only 0 and 1. Otherwise such scores are refused, because labels read as scores have
         an EER of 0.
 
     Raises
@@ -345,7 +345,7 @@ def join(
     missing: Missing = "error",
     columns: tuple[Choice, Choice] = (DETECT, DETECT),
 ) -> tuple[np.ndarray, Key]:
-    """Join scores with a key as `join_scores` does, with errors that name the place in the files they came from."""
+    """Join scores with a key as `join_scores` does, with errors that name lines in their files."""
     try:
         return join_scores(scores, key, missing=missing)
     except TrialError as error:
@@ -356,7 +356,7 @@ def join(
 
 
 def _is_hdf5(file: ListFile) -> bool:
-    """Also behind a user block, as Matlab writes."""
+    """Return whether a file is HDF5, also behind a user block, as Matlab writes."""
     return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 
@@ -371,7 +371,7 @@ FORMATS: tuple[Format, ...] = (
 
 
 def _recognised(file: ListFile) -> Format:
-    """Detect the format of a file; an error if its extension promises a format that its content is not."""
+    """Detect the format of a file; raise an error if the content contradicts the extension."""
     known: tuple[Format, ...] = (*file.choice.formats, *FORMATS)
     for form in known:
         if form.recognises is not None and form.recognises(file):
@@ -396,10 +396,10 @@ def _read(path: str | Path, kind: Kind, choice: Choice) -> Any:
 
 
 def _warn_of_other_labels(file: ListFile, key: Key) -> None:
-    """Warn where a text of scores holds labels too, which contradict those of the key."""
-    with suppress(DataError):  # columns other than labels are skipped
+    """Warn if labels in a text file of scores contradict the key."""
+    with suppress(DataError):  # skip columns without labels
         is_text = file.path.is_file() and _recognised(file) is TEXT
-        if is_text and {"label", "real"} & {*find_columns(file).places}:
+        if is_text and {"label", "real"} & {*find_columns(file).positions}:
             own: Any = match_ids(read_list(replace(file, kind="key")), key)
             rows = find_rows(key, own)
             unlike = np.flatnonzero((rows >= 0) & (own.is_target[rows] != key.is_target))
@@ -411,7 +411,7 @@ def _warn_of_other_labels(file: ListFile, key: Key) -> None:
 
 
 def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) -> Scores:
-    """Read one score a line, for the trials of a key in their order."""
+    """Read one score per line, in the order of the trials of a key."""
     if _is_hdf5(ListFile(Path(key_path), "key", choice)):
         text = "a key as HDF5 is a matrix, which does not keep the order of its trials"
         raise DataError(text, file=key_path, remedy="give the list that was scored, as text")
@@ -433,7 +433,7 @@ def _in_order(path: str | Path, key_path: str | Path, key: Key, choice: Choice) 
 
 
 def _as_ratios(scores: Scores, choice: Choice) -> Scores:
-    """Return the scores of a file so that the higher is the more similar, and ratios are natural logarithms."""
+    """Return the scores of a file: higher means more similar, and ratios are natural logarithms."""
     if choice.distances:
         scores = replace(scores, values=0.0 - scores.values)
     if choice.llr_base != math.e:
@@ -442,9 +442,9 @@ def _as_ratios(scores: Scores, choice: Choice) -> Scores:
 
 
 def _line_of(path: str | Path, row: int, choice: Choice) -> int | None:
-    """Return the line of a text or table that holds a trial, by a second look at it; None for other files."""
+    """Find the line of a trial by reading a text or table again; None for other files."""
     file = ListFile(Path(path), "trials", choice)
-    if not file.path.is_file() or _recognised(file) is not TEXT:  # a pipe is gone
+    if not file.path.is_file() or _recognised(file) is not TEXT:  # a pipe cannot be read again
         return None
     columns = find_columns(file)
     return cut_lines(path, file.text, columns.delimiter)[columns.header + row][0]

@@ -1,4 +1,4 @@
-"""Lists as text in UTF-8: a trial a line, columns between white space, or a table with a header.
+"""Lists as UTF-8 text: one trial per line, in columns separated by white space, or a table with a header.
 
 =========  =====================================
 Trials     ``model segment``
@@ -97,11 +97,13 @@ KEYS: dict[str, Layout] = {
 } | {name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5", "appended")}
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
-_BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")  # with the line end what bytes.split() cuts at
+_BLANKS = bytes.maketrans(
+    b"\t\r\x0b\x0c", b"    "
+)  # with the line end, the separators of bytes.split()
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
-_FORMULA = re.compile(r"'+[-=+@\t\r]")  # as `write_table` writes it, behind an apostrophe
-# bytes: from here on pandas pays, which takes 0.2 s to import and is six times as quick
+_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # written by `write_table` before a formula
+# bytes from which pandas, six times faster, is worth the 0.2 s of its import
 _LARGE = 1 << 20
 
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
@@ -133,7 +135,7 @@ class Choice:
     missing : {"error", "drop", "reject"}
         What to do with scores that are NaN; see `evaluation.trials.Scores.acquired`.
     llr_base : float
-        The base of log-likelihood ratios: those of base 10, as in forensic science, are multiplied by log(10), so that
+        The base of log-likelihood ratios: base 10, as in forensic science, is multiplied by log(10), so that
         they are natural ones.
     """
 
@@ -152,7 +154,7 @@ class Choice:
 
     @property
     def named(self) -> dict[str, list[str]]:
-        """Return the columns that were named, by role."""
+        """Return the named columns by role."""
         columns = {}
         for role in ("model", "segment", "score", "label"):
             name = getattr(self, role)
@@ -162,8 +164,9 @@ class Choice:
 
     @property
     def failures(self) -> dict[str, Any]:
-        """Return the arguments of `Scores.acquired`; distances are negated later, so their rejections are infinite."""
-        return {"missing": self.missing, "rejected": math.inf if self.distances else -math.inf}
+        """Return the arguments of `Scores.acquired`; distances are negated later, so their rejections are +inf."""
+        rejected = math.inf if self.distances else -math.inf
+        return {"missing": self.missing, "rejected": rejected}
 
 
 DETECT: Choice = Choice()
@@ -171,16 +174,16 @@ DETECT: Choice = Choice()
 
 @dataclass(frozen=True)
 class ListFile:
-    """A file that is to be read.
+    """A file to be read.
 
     Parameters
     ----------
     path : Path
         Where it is.
     kind : {"scores", "key", "trials"}
-        What is expected in it.
+        Expected content.
     choice : Choice
-        What the user specifies about it.
+        What the user specifies about the file.
     """
 
     path: Path
@@ -189,7 +192,7 @@ class ListFile:
 
     @cached_property
     def head(self) -> bytes:
-        """Its first 2056 bytes, decompressed where it is gzip; a pipe is read whole, once."""
+        """The first 2056 bytes, decompressed; a pipe is read once, as a whole."""
         with suppress(OSError):
             if self.path.is_file():
                 with self.path.open("rb") as handle:
@@ -200,12 +203,12 @@ class ListFile:
 
     @cached_property
     def content(self) -> bytes:
-        """All of its bytes, decompressed where it is gzip; a DataError if it cannot be read."""
+        """All bytes, decompressed; a DataError if the file cannot be read."""
         return read_bytes(self.path)
 
     @cached_property
     def text(self) -> bytes:
-        """Its bytes without a byte order mark and remarks above the trials, lines ``# made by ...``, whose ends stay;
+        """Its bytes without a byte order mark and comments above the trials (``# made by ...``), whose line ends stay;
         a DataError if they hold zero bytes, which no text does.
         """
         raw = check_text(self.path, self.content)
@@ -224,7 +227,7 @@ class ListFile:
         return len(names) == len(cells) and (bool(self.choice.named) or len(known) > 1)
 
     def lines(self) -> list[str]:
-        """Return its lines as text in UTF-8; a DataError if it is none."""
+        """Return the lines, decoded from UTF-8; raise DataError if that fails."""
         try:
             return self.text.decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
@@ -236,43 +239,43 @@ class ListFile:
 @one_line
 @dataclass(frozen=True)
 class Columns:
-    """Where the columns of a text are.
+    """The layout of the columns of a text.
 
     Parameters
     ----------
-    places : dict of str to sequence of int
+    positions : dict of str to sequence of int
         Columns of each role; several of a model or segment form the id together.
     count : int
         Number of columns of each line.
     expected : str
-        What a line should hold, for errors.
+        The expected form of a line, for errors.
     delimiter : str or None
-        What separates columns; None for any white space.
+        Delimiter; None for any white space.
     header : int
         Lines before the trials, 0 or 1.
     """
 
-    places: Mapping[str, Sequence[int]]
+    positions: Mapping[str, Sequence[int]]
     count: int
     expected: str
     delimiter: str | None = None
     header: int = 0
 
     def of_roles(self, *roles: str) -> list[int]:
-        """Return the numbers of the columns that have these roles."""
+        """Return the column numbers of these roles."""
         columns: list[int] = []
         for role in roles:
-            columns += self.places.get(role, ())
+            columns += self.positions.get(role, ())
         return columns
 
 
 def is_score(cell: str) -> bool:
-    """Return whether a cell is a number, also as the C library of Windows writes NaN and infinity."""
+    """Return whether a cell is a number, including NaN and infinity as written by Windows."""
     return is_number(cell) or _OF_WINDOWS.fullmatch(cell) is not None
 
 
 def as_score(cell: str) -> float:
-    """Return the number that `is_score` recognised.
+    """Convert a cell that `is_score` recognised.
 
     Examples
     --------
@@ -282,11 +285,13 @@ def as_score(cell: str) -> float:
     if _OF_WINDOWS.fullmatch(cell) is None:
         return float(cell)
     size = math.inf if "inf" in cell.lower() else math.nan
-    return math.copysign(size, -1.0 if cell.startswith("-") else 1.0)
+    if cell.startswith("-"):
+        return -size
+    return size
 
 
 def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
-    """Check a layout that a user gave, by name or as roles (one text with commas or blanks, or a sequence).
+    """Check a layout given by name or as roles (a sequence, or a text with commas or blanks).
 
     Raises
     ------
@@ -335,14 +340,14 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
     rows : sequence of sequences of str
         Tokens of some lines, equally many each: 2 to 5.
     content : {"scores", "key"}
-        What the file should hold.
+        Expected content of the file.
     path : Path
         The file, for errors.
 
     Raises
     ------
     DataError
-        If no layout has so many columns, or two fit equally well.
+        If no layout has this many columns, or two fit equally well.
     """
     columns = list(zip(*rows, strict=True))
     numbers = [all(map(is_score, column)) for column in columns]
@@ -355,13 +360,26 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         return ("label", "score")
     if len(columns) == 3:
         if content == "scores":
-            score_first = numbers[0] and not any(map(is_score, columns[2]))
-            return SCORES["voxsrc" if score_first else "kaldi"]
-        label_first = labels[0] and not any(map(_is_truth, columns[2]))
-        return KEYS["voxceleb" if label_first else "kaldi"]
-    # ASVspoof: the third is the kind of speech
+            if numbers[0] and not any(map(is_score, columns[2])):
+                return SCORES["voxsrc"]
+            return SCORES["kaldi"]
+        if labels[0] and not any(map(_is_truth, columns[2])):
+            return KEYS["voxceleb"]
+        return KEYS["kaldi"]
+    # ASVspoof: the third column is the kind of speech
     if content == "key" and labels[3] and not numbers[2]:
         return ("model", "segment", "-", "label")
+    return _detect_of_four(columns, numbers, labels, content, path)
+
+
+def _detect_of_four(
+    columns: Sequence[Sequence[str]],
+    numbers: Sequence[bool],
+    labels: Sequence[bool],
+    content: Kind,
+    path: Path,
+) -> Layout:
+    """Detect the order of four columns with scores, given which hold numbers and which labels alone."""
     wespeaker = labels[3] and numbers[2]
     speechbrain = labels[2] and numbers[3]
     # both columns hold numbers: a score has a point, a label has none
@@ -369,9 +387,10 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
         wespeaker = any(map(_DOTTED.match, columns[2]))
         speechbrain = any(map(_DOTTED.match, columns[3]))
         if wespeaker == speechbrain:
-            first, second = (",".join(SCORES[name]) for name in ("wespeaker", "speechbrain"))
             option = f"{content}_columns=Choice"
-            remedy = f"choose one: {option}(layout='{first}') or {option}(layout='{second}')"
+            first = f"{option}(layout='{','.join(SCORES['wespeaker'])}')"
+            second = f"{option}(layout='{','.join(SCORES['speechbrain'])}')"
+            remedy = f"choose one: {first} or {second}"
             raise DataError("two columns could be the score", file=path, line=1, remedy=remedy)
     if wespeaker:
         return SCORES["wespeaker"]
@@ -415,23 +434,31 @@ def find_columns(file: ListFile) -> Columns:
         layout = forced_layout(choice.layout, content)
         orders = " ".join(layout)
     else:
-        rows = [line for line in lines if len(line) == count]
-        without_ids = False
-        if count == 2:
-            without_ids = any(all(map(_is_truth, column)) for column in zip(*rows, strict=True))
-        if not (count in (4, 5) or without_ids):
-            count = 3
-            rows = [line for line in lines if len(line) == count]
-        layouts = SCORES if content == "scores" else KEYS
-        known = [order for order in layouts.values() if len(order) == count]
-        layout = detect_layout(rows, content, path) if rows else known[0]
-        orders = ", or ".join(map(" ".join, known)).replace("label", "target|nontarget")
+        layout, orders = _detected(lines, content, path)
     positions = {role: (position,) for position, role in enumerate(layout)}
     return Columns(positions, len(layout), f"{len(layout)} columns ({orders})")
 
 
+def _detected(lines: Sequence[Sequence[str]], content: Kind, path: Path) -> tuple[Layout, str]:
+    """Return the order of the columns of some lines, and all orders of so many columns in words."""
+    count = len(lines[0])
+    rows = [line for line in lines if len(line) == count]
+    is_known = count in (4, 5)
+    if count == 2:  # scores and labels without ids
+        is_known = any(all(map(_is_truth, column)) for column in zip(*rows, strict=True))
+    if not is_known:
+        count = 3
+        rows = [line for line in lines if len(line) == count]
+    layouts = SCORES if content == "scores" else KEYS
+    known = [order for order in layouts.values() if len(order) == count]
+    orders = ", or ".join(map(" ".join, known)).replace("label", "target|nontarget")
+    if not rows:
+        return known[0], orders
+    return detect_layout(rows, content, path), orders
+
+
 def read_list(file: ListFile) -> Trials:
-    """Read trials, a key or scores from a text, or from a table below its header.
+    """Read trials, a key or scores from a text, or from a table with a header.
 
     Returns
     -------
@@ -448,18 +475,19 @@ def read_list(file: ListFile) -> Trials:
     raw = file.text
     choice = file.choice
     if len(raw) >= _LARGE and choice.duplicates == "error":
-        with suppress(ValueError, TypeError):  # errors are reported below, with their lines
+        with suppress(ValueError, TypeError):  # errors are reported below with their lines
             return _list_of(_parsed(raw, columns), file, columns)
     lines = cut_lines(path, raw, columns.delimiter)[columns.header :]
     for line, row in lines:
         if len(row) != columns.count:
             raise _wrong_count(row, columns, path, line)
     if not lines:
-        got = "a header alone" if columns.header else "an empty file"
+        got = "only a header" if columns.header else "an empty file"
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
-    if choice.duplicates == "first" and "segment" in columns.places:
+    if choice.duplicates == "first" and "segment" in columns.positions:
         lines = _first_lines(lines, columns, path)
-    cells = list(zip(*(row for _, row in lines), strict=True))
+    rows = [row for _, row in lines]
+    cells = list(zip(*rows, strict=True))
     try:
         return _list_of(cells, file, columns)
     except TrialError as error:
@@ -468,16 +496,14 @@ def read_list(file: ListFile) -> Trials:
         remedy = error.remedy
         if others:
             text += f"; also in line {few(others)}"
-        if (
-            isinstance(error, RepeatedTrialError)
-            and len({tuple(lines[row][1]) for row in error.rows}) == 1
-        ):
-            remedy = f"{remedy}; duplicates='first' reads the first line alone"
+        repeated = {tuple(rows[row]) for row in error.rows}
+        if isinstance(error, RepeatedTrialError) and len(repeated) == 1:
+            remedy = f"{remedy}; duplicates='first' reads only the first line"
         raise error.changed(text, file=path, line=first, remedy=remedy) from None
 
 
 def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) -> DataError:
-    """Return the error of a line that has too many or too few columns."""
+    """Return the error for a line with too many or too few columns."""
     text = f"expected {columns.expected}, got {len(row)}: {shown(' '.join(row).encode())}"
     remedy = None
     if len(row) == 1 and delimiter_of(row[0]):
@@ -492,7 +518,7 @@ def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) ->
 def _first_lines(
     lines: Sequence[tuple[int, list[str]]], columns: Columns, path: Path
 ) -> list[tuple[int, list[str]]]:
-    """Return the first line of each pair; an error if another one has another score or label."""
+    """Return the first line of each pair; raise an error if a repeated pair has another score or label."""
     ids = columns.of_roles("model", "claimed", "segment")
     values = columns.of_roles("score", "label", "real")
     kept: dict[tuple[str, ...], tuple[int, list[str]]] = {}
@@ -516,12 +542,12 @@ def write_text_list(
     key: Key | None = None,
     speakers: Mapping[str, str] | None = None,
 ) -> None:
-    """Write trials, a key or scores as text, whole or not at all; trial types have no place in it.
+    """Write trials, a key or scores as text, atomically and without trial types.
 
     Parameters
     ----------
     path : path
-        What is written.
+        The list to write.
     trials : Trials, Key or Scores
         Trials have one order.
     layout : str
@@ -534,12 +560,15 @@ def write_text_list(
     Raises
     ------
     DataError
-        If the order needs what is not given, an id holds white space, which would break the line, or the file cannot
+        If the order needs missing data, an id holds white space, which would break the line, or the file cannot
         be written.
     """
     roles: Layout = ("model", "segment")
-    if isinstance(trials, Scores | Key):
-        roles = forced_layout(layout, "scores" if isinstance(trials, Scores) else "key")
+    if isinstance(trials, Scores):
+        roles = forced_layout(layout, "scores")
+    elif isinstance(trials, Key):
+        roles = forced_layout(layout, "key")
+        key = trials
     if "-" in roles:
         raise DataError(
             f"cannot write the order {' '.join(roles)}: '-' skips a column when reading only"
@@ -554,15 +583,7 @@ def write_text_list(
             f"the order {' '.join(roles)} holds scores, a key has none", remedy="convert the scores"
         )
     if {"label", "real"} & set(roles):
-        truth = trials if isinstance(trials, Key) else key
-        if truth is None:
-            raise DataError("this order has a column of labels", remedy="give the key")
-        rows = find_rows(trials, truth)
-        absent = np.flatnonzero(rows < 0)
-        if len(absent):
-            text = f"{len(absent)} trials are not in the key, such as {trials.named(absent)}"
-            raise DataError(text, remedy="give their key")
-        is_target = truth.is_target[rows]
+        is_target = _labels(trials, key)
         # the orders with 1 and 0 in place of target and nontarget
         if layout in ("speechbrain", "voxceleb"):
             words = ("1", "0")
@@ -572,22 +593,32 @@ def write_text_list(
         if "real" in roles:
             columns["real"] = _real_speakers(models, segments, is_target, speakers or {})
     ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
-    for name in ids:
-        if _UNWRITABLE.search(name):
-            text = f"id {name!r} holds white space or other bytes that a text list cannot hold"
-            raise DataError(text, remedy="write HDF5 instead, or rename it")
+    unwritable = next(filter(_UNWRITABLE.search, ids), None)
+    if unwritable is not None:
+        text = f"id {unwritable!r} holds white space or other bytes that a text list cannot hold"
+        raise DataError(text, remedy="write HDF5 instead, or rename it")
     cells = [map(str, columns[role].tolist()) for role in roles]
     lines = map(" ".join, zip(*cells, strict=True))
     write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
 
 
+def _labels(trials: Trials, key: Key | None) -> Any:
+    """Return whether each trial is a target trial of the key."""
+    if key is None:
+        raise DataError("this order has a column of labels", remedy="give the key")
+    rows = find_rows(trials, key)
+    absent = np.flatnonzero(rows < 0)
+    if len(absent):
+        text = f"{len(absent)} trials are not in the key, such as {trials.named(absent)}"
+        raise DataError(text, remedy="give their key")
+    return key.is_target[rows]
+
+
 def write_table(path: str | Path, trials: Trials) -> None:
     """Write trials, a key or scores as a table with a header; an id that looks like a formula gets an apostrophe."""
-    ids: Any = {
-        name: [*map(without_formula, getattr(trials, name))]
-        for name in ("model_ids", "segment_ids")
-    }
-    frame = replace(trials, **ids).to_dataframe()
+    models: Any = list(map(without_formula, trials.model_ids))
+    segments: Any = list(map(without_formula, trials.segment_ids))
+    frame = replace(trials, model_ids=models, segment_ids=segments).to_dataframe()
     if isinstance(trials, Key):
         frame["target"] = np.where(trials.is_target, "target", "nontarget")
     delimiter = "\t" if inner_suffix(path) == ".tsv" else ","
@@ -595,33 +626,30 @@ def write_table(path: str | Path, trials: Trials) -> None:
 
 
 def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) -> Columns | None:
-    """Return the columns that the first line names, or None if it names none."""
+    """Return the columns named by the first line; None if it is not a header."""
     lines = raw[: 1 << 16].decode("utf-8", "replace").lstrip().splitlines()[:2]
     if not lines:
         return None
     delimiter, (names, *values) = _cut(lines)
     titles = {role: known_columns(role, names) for role in COLUMN_NAMES} | choice.named
-    places: dict[str, Sequence[int]] = {}
+    positions: dict[str, Sequence[int]] = {}
     for role, known in titles.items():
-        if role not in choice.named:
-            known = known[:1]
-        if known and set(known) <= set(names):
-            places[role] = [names.index(name) for name in known]
-    has_ids = bool({"model", "segment"} & set(places))
-    if "score" in places and not (
-        has_ids or choice.named or _is_number_below(places["score"][0], values)
+        chosen = choice.named.get(role, known[:1])
+        if chosen and set(chosen) <= set(names):
+            positions[role] = list(map(names.index, chosen))
+    has_ids = bool({"model", "segment"} & set(positions))
+    if "score" in positions and not (
+        has_ids or choice.named or _is_number_below(positions["score"][0], values)
     ):
-        del places["score"]  # an id such as "value"
+        del positions["score"]  # the column holds ids such as "value"
     side = "scores" if content == "scores" else "key"
-    needed = _needed_roles(places, content, choice)
-    lacking = [role for role in needed if role not in places]
+    needed = _needed_roles(positions, content, choice)
+    lacking = [role for role in needed if role not in positions]
     if lacking:
-        # words above numbers, or words of which two are known, are a header too
-        above_numbers = (
-            values and len(names) == len(values[0]) >= 3 and any(map(is_score, values[0]))
-        )
         are_words = delimiter is not None and not any(map(is_score, names))
-        is_header = are_words and (above_numbers or {"model", "segment"} <= set(places))
+        is_header = are_words and (
+            {"model", "segment"} <= set(positions) or _are_above_numbers(names, values)
+        )
         if not (is_header or choice.named):
             return None
         options = ", ".join(f"{role}='NAME'" for role in lacking)
@@ -632,22 +660,26 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         raise DataError(text, file=path, line=1, remedy=remedy)
     for role in needed:
         several = [name for name in names if name in titles[role]]
-        if len(several) > len(places[role]):
+        if len(several) > len(positions[role]):
             text = f"two columns could be the {role}: {' and '.join(several)}"
             remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
             raise DataError(text, file=path, line=1, remedy=remedy)
-    return Columns(
-        places, len(names), f"{len(names)} columns as in the header", delimiter, header=1
-    )
+    expected = f"{len(names)} columns as in the header"
+    return Columns(positions, len(names), expected, delimiter, header=1)
+
+
+def _are_above_numbers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether words have a row below them, of as many cells, with numbers: then they are a header."""
+    return bool(rows) and len(names) == len(rows[0]) >= 3 and any(map(is_score, rows[0]))
 
 
 def _is_number_below(column: int, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first of the rows below a header has a number in a column."""
+    """Return whether the first row below a header has a number in this column."""
     return bool(rows) and column < len(rows[0]) and is_score(rows[0][column])
 
 
 def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
-    """Return the delimiter of a header, which may begin with #, and the cells of it and the lines below."""
+    """Return the delimiter of a header, which may begin with #, and the cells of all lines."""
     header = lines[0].lstrip("# ")
     delimiter = delimiter_of(header)
     cells = []
@@ -660,31 +692,34 @@ def _cut(lines: Sequence[str]) -> tuple[str | None, list[list[str]]]:
     return delimiter, cells
 
 
-def _needed_roles(places: Mapping[str, Sequence[int]], content: Kind, choice: Choice) -> list[str]:
-    """Return the roles of columns that a table must have; with scores and labels in it, ids may be missing."""
+def _needed_roles(
+    positions: Mapping[str, Sequence[int]], content: Kind, choice: Choice
+) -> list[str]:
+    """Return the roles that a table must have; with scores and labels, ids are optional."""
     needs_labels = content == "key" or (content == "scores" and choice.labelled)
-    has_ids = bool({"model", "segment"} & set(places))
-    if needs_labels and not has_ids and {"score", "label"} <= set(places):
+    has_ids = bool({"model", "segment"} & set(positions))
+    if needs_labels and not has_ids and {"score", "label"} <= set(positions):
         needed = []
     else:
         needed = ["model", "segment"]
     if content == "scores":
         needed.append("score")
-    if needs_labels and not {"claimed", "real"} <= set(places):
+    if needs_labels and not {"claimed", "real"} <= set(positions):
         needed.append("label")
     return needed
 
 
 def _parsed(raw: bytes, columns: Columns) -> list[Any]:
-    """Cut a large text by pandas: ids as categories; a ValueError if a line is too long or short."""
+    """Parse a large text with pandas, ids as categories; raise ValueError if the number of columns varies."""
     import pandas as pd
 
-    ids = columns.of_roles(*(role for role in columns.places if role != "score"))
+    roles = [role for role in columns.positions if role != "score"]
+    ids = columns.of_roles(*roles)
     options: dict[str, Any] = {"sep": columns.delimiter}
     if columns.delimiter is None:
         raw = raw.translate(_BLANKS)
         options = {"sep": r"\s+", "quoting": csv.QUOTE_NONE}
-    # pandas makes numbers of categories of digits, which are ids here
+    # pandas would read ids of digits as numbers
     for kind in ("category", str):
         dtypes: Any = dict.fromkeys(range(columns.count), str) | dict.fromkeys(ids, kind)
         source = io.BytesIO(raw.lstrip())
@@ -709,28 +744,29 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
 
 
 def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
-    """Build a list of the cells of each column."""
+    """Build a list from the cells of each column."""
     content = file.kind
 
     def column(role: str) -> Any:
-        parts = [cells[number] for number in columns.places[role]]
+        parts = [cells[number] for number in columns.positions[role]]
         if columns.header and role != "score":
             parts = [_plain(part) for part in parts]
         if len(parts) == 1:
             return parts[0]
         return list(map(":".join, zip(*parts, strict=True)))
 
-    if "segment" in columns.places:
-        ids = column("model" if "model" in columns.places else "claimed"), column("segment")
+    if "segment" in columns.positions:
+        models = column("model" if "model" in columns.positions else "claimed")
+        ids = (models, column("segment"))
     else:
         rows = range(1, len(cells[0]) + 1)
-        # so that intervals over speakers are refused
-        ids = [f"line-{row}" for row in rows], ["unknown"] * len(rows)
+        # one unknown model, so that intervals over speakers are refused
+        ids = ([f"line-{row}" for row in rows], ["unknown"] * len(rows))
     if content == "scores":
         return Scores.from_ids(*ids, _numbers(column("score")), **file.choice.failures)
-    if content == "trials" and (columns.header or "label" not in columns.places):
+    if content == "trials" and (columns.header or "label" not in columns.positions):
         return Trials.from_ids(*ids)
-    if "label" in columns.places:
+    if "label" in columns.positions:
         is_target = truth_of(column("label"))
     else:
         is_target = np.asarray(column("claimed"), object) == np.asarray(column("real"), object)
@@ -744,7 +780,7 @@ def _plain(cells: Any) -> Any:
     """Return the cells of a table without the apostrophe that `without_formula` adds."""
     if hasattr(cells, "categories"):
         return cells.rename_categories(_plain(cells.categories.tolist()))
-    return [cell[1:] if _FORMULA.match(cell) else cell for cell in cells]
+    return [_APOSTROPHE.sub("", cell) for cell in cells]
 
 
 def _numbers(cells: Sequence[str]) -> np.ndarray:
@@ -766,7 +802,7 @@ def _numbers(cells: Sequence[str]) -> np.ndarray:
 def _real_speakers(
     models: np.ndarray, segments: np.ndarray, is_target: np.ndarray, speakers: Mapping[str, str]
 ) -> np.ndarray:
-    """Return the real speakers: the model in target trials, else the segment's speaker."""
+    """Return the true speakers: the model in target trials, else the speaker of the segment."""
     real = models.copy()
     unknown = sorted({*segments[~is_target]} - speakers.keys())
     if unknown:

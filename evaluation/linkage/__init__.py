@@ -1,4 +1,4 @@
-"""Linkability: how often a voice is linked to its target speaker among N enrolled speakers, for every N.
+"""Linkability: how often a voice is linked to the right speaker among N enrolled speakers, for every N.
 
 Embeddings or scores enter; the ranks of the target speakers (`Ranks`) are counted once, exactly; everything else is a
 closed form of them: the curve, its intervals, rank disclosure, singling out, extrapolation beyond the gallery, and who
@@ -48,6 +48,7 @@ from evaluation.linkage.disclosure import (
     largest_impostor_scores,
     rank_evidence_of,
     rank_shares,
+    rank_spread,
     similarity_rank_disclosure,
     worst_case_from,
 )
@@ -66,11 +67,30 @@ from evaluation.linkage.galleries import (
     RANKS,
     RankTables,
     Utterances,
+    first_rate,
+    matching_report,
     rank_embeddings,
     rank_trial_scores,
     read_rank_tables,
     utterances_name,
     write_impostor_scores,
+)
+from evaluation.linkage.information import (
+    LocalDisclosure,
+    crossed_slopes,
+    disclosed_information,
+    disclosure_curve,
+    disclosure_slope,
+    drawn_gallery,
+    local_disclosure,
+    summarise_disclosure,
+    z_normalised,
+)
+from evaluation.linkage.overview import (
+    SIZES,
+    DisclosureOverview,
+    Matching,
+    disclosure_overview,
 )
 from evaluation.linkage.profiles import PROFILE, ZebraProfile, ZebraProfiles, zebra_profiles
 from evaluation.linkage.quarters import (
@@ -83,9 +103,11 @@ from evaluation.linkage.quarters import (
 )
 from evaluation.linkage.ranks import (
     TIE_RULES,
+    GalleryTrials,
     Ranks,
     TieRule,
     count_beaters,
+    gallery_trials,
     rank_scores,
     rank_speakers,
     ranks_from_embeddings,
@@ -97,11 +119,15 @@ from evaluation.linkage.ranks import (
 from evaluation.linkage.singling import REPORTED, singling_out
 from evaluation.linkage.speakers import (
     CLEARLY,
+    MOSTLY,
+    FirstShares,
     FoundSpeakers,
     first_places,
+    first_shares,
     found_speakers,
     lowest_tenth,
     lowest_tenth_by_chance,
+    mostly_found,
 )
 
 __all__ = [
@@ -115,10 +141,12 @@ __all__ = [
     "LINKED",
     "MEASURES",
     "METHOD",
+    "MOSTLY",
     "PROFILE",
     "RANKS",
     "REPORTED",
     "RULES",
+    "SIZES",
     "SPANNED",
     "TIE_RULES",
     "UTTERANCES",
@@ -128,10 +156,15 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Curve",
+    "DisclosureOverview",
     "DisclosureSets",
     "Extrapolation",
+    "FirstShares",
     "FoundSpeakers",
+    "GalleryTrials",
     "Levels",
+    "LocalDisclosure",
+    "Matching",
     "Measure",
     "RankTables",
     "Ranks",
@@ -148,11 +181,20 @@ __all__ = [
     "compare_conditions",
     "condition_name",
     "count_beaters",
+    "crossed_slopes",
     "cumulative_match",
+    "disclosed_information",
+    "disclosure_curve",
+    "disclosure_overview",
     "disclosure_sets",
+    "disclosure_slope",
+    "drawn_gallery",
     "extrapolate",
     "first_places",
+    "first_rate",
+    "first_shares",
     "found_speakers",
+    "gallery_trials",
     "largest_impostor_scores",
     "link_aligned",
     "linkability",
@@ -163,10 +205,13 @@ __all__ = [
     "linkability_over_sizes",
     "linked_shares",
     "linked_vectors",
+    "local_disclosure",
     "log_spaced_sizes",
     "lowest_tenth",
     "lowest_tenth_by_chance",
+    "matching_report",
     "monte_carlo",
+    "mostly_found",
     "published",
     "published_sizes",
     "rank_embeddings",
@@ -174,6 +219,7 @@ __all__ = [
     "rank_scores",
     "rank_shares",
     "rank_speakers",
+    "rank_spread",
     "rank_trial_scores",
     "ranks_from_embeddings",
     "ranks_from_scores",
@@ -183,10 +229,12 @@ __all__ = [
     "similarity_rank_disclosure",
     "singling_out",
     "sizes_beyond",
+    "summarise_disclosure",
     "utterances_name",
     "worst_case_from",
     "write_impostor_scores",
     "write_lists",
     "write_ranks",
+    "z_normalised",
     "zebra_profiles",
 ]

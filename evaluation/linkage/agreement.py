@@ -1,4 +1,4 @@
-"""Do attackers and anonymisers agree on who is easy and who is hard to link? Overlaps of sets, corrected for chance.
+"""Agreement of attackers and anonymisers on easy and hard speakers: overlaps of sets, corrected for chance.
 
 Overlap of sets
 ---------------
@@ -14,7 +14,7 @@ The p-value is the share of permutations (or their exact probability) with an ov
 Conditions
 ----------
 A *condition* is one level of each factor, such as attacker ECAPA, anonymiser B3, 3 utterances. Two conditions are a
-*pair* of a factor if they differ in this factor alone. The similarity of a factor is the mean over its pairs, as
+*pair* of a factor if they differ only in this factor. The similarity of a factor is the mean over its pairs, as
 published. *Global* sets are unions over the numbers of utterances, as published, compared by attacker and by
 anonymiser. A *joint* similarity compares all levels of a factor, or all conditions, at once: speakers in all sets over
 speakers in any.
@@ -124,12 +124,12 @@ def corrected_for_chance(jaccard: float, chance: float) -> float:
 def pair_agreement(
     first: NDArray[np.bool_], second: NDArray[np.bool_], *, level: float = 0.95
 ) -> Agreement:
-    """Return how far two sets out of the same speakers agree; chance is exact.
+    """Return the agreement of two sets of the same speakers, with exact chance.
 
     Parameters
     ----------
     first, second : ndarray of bool of shape (n_speakers,)
-        Who is in each set.
+        Members of each set.
     level : float
         Share of permutations that the interval of chance holds.
 
@@ -177,16 +177,16 @@ def pair_agreement(
 def joint_agreement(
     members: NDArray[np.bool_], *, permutations: int = 1000, seed: int = 0, level: float = 0.95
 ) -> Agreement:
-    """Return how far several sets agree at once: those in all of them over those in any of them.
+    """Return the joint agreement of several sets: the size of their intersection over that of their union.
 
     Parameters
     ----------
     members : ndarray of bool of shape (n_sets, n_speakers)
-        Who is in each set; at least 2 sets.
+        Members of each set; at least 2 sets.
     permutations : int
-        Of the speakers of each set.
+        Number of random permutations of the speakers of each set.
     seed : int
-        Of the permutations.
+        Seed of the permutations.
     level : float
         See `pair_agreement`.
     """
@@ -209,12 +209,12 @@ def mean_agreement(
     seed: int = 0,
     level: float = 0.95,
 ) -> Agreement:
-    """Return the mean similarity over pairs of sets; pairs with an empty set do not count.
+    """Return the mean similarity over pairs of sets, without pairs that have an empty set.
 
     Parameters
     ----------
     members : ndarray of bool of shape (n_sets, n_speakers)
-        Who is in each set.
+        Members of each set.
     pairs : sequence of (int, int)
         Rows to compare; a set may be in several pairs, and is permuted once for all of them.
     permutations, seed, level
@@ -247,7 +247,7 @@ def mean_agreement(
 
 
 def condition_name(condition: Levels) -> str:
-    """Return words for a table.
+    """Return the name of a condition in tables.
 
     Examples
     --------
@@ -266,12 +266,12 @@ def condition_name(condition: Levels) -> str:
 @one_line
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of levels that differ in one factor (or in all, where there is no factor).
+    """A comparison of levels that differ in one factor (or in all factors).
 
     Attributes
     ----------
     factor : str
-        What differs; ``all`` for all conditions at once.
+        The factor that differs; ``all`` for all conditions at once.
     fixed : Levels
         Levels of the other factors.
     compared : tuple of str
@@ -381,7 +381,7 @@ def compare_conditions(
     seed: int = 0,
     level: float = 0.95,
 ) -> Comparisons:
-    """Return who is easy and who is hard to link in each condition, and how far conditions agree on it.
+    """Return the easy and the hard speakers in each condition, and the agreement of the conditions.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def compare_conditions(
     permutations : int
         For means over pairs and joint similarities.
     seed : int
-        Of permutations, and of the rule `random`.
+        Seed of the permutations, and of the rule `random`.
     level : float
         Share of permutations that the intervals of chance hold.
 
@@ -456,7 +456,7 @@ def compare_conditions(
 def _members(
     speakers: Sequence[str], sets: Iterable[DisclosureSets], kind: str
 ) -> NDArray[np.bool_]:
-    """Return who is in each set of a kind, shape (n_sets, n_speakers)."""
+    """Return the members of each set of a kind, shape (n_sets, n_speakers)."""
     return np.array([np.isin(speakers, list(getattr(quarters, kind))) for quarters in sets])
 
 
@@ -466,7 +466,7 @@ def _means_by_factor(
     factors: Sequence[str],
     draws: Mapping[str, Any],
 ) -> dict[str, dict[str, Agreement]]:
-    """Return the mean agreement of conditions that differ in each factor alone, where there are any."""
+    """Return for each factor the mean agreement of conditions that differ only in this factor, if any."""
     means = {}
     for factor in factors:
         differing = _differing(conditions, factor)
@@ -494,7 +494,7 @@ def _compare_pairs(
     factor: str,
     level: float,
 ) -> list[Comparison]:
-    """Compare all pairs of conditions that differ in one factor alone."""
+    """Compare all pairs of conditions that differ in only one factor."""
     comparisons = []
     for first, second in _differing(conditions, factor):
         easy, hard = (
@@ -514,7 +514,7 @@ def _compare_unions(
     factors: Sequence[str],
     level: float,
 ) -> list[Comparison]:
-    """Compare pairs of unions over numbers of utterances, where there are several."""
+    """Compare pairs of unions over several numbers of utterances."""
     if len({dict(condition).get(UTTERANCES) for condition in conditions}) < 2:
         return []
     rows_of: dict[Levels, list[int]] = {}
@@ -536,7 +536,7 @@ def _compare_at_once(
     factors: Sequence[str],
     draws: Mapping[str, Any],
 ) -> list[Comparison]:
-    """Compare all levels of each factor at once, and all conditions, where there are more than two."""
+    """Compare all levels of each factor jointly, and all conditions, if there are more than two."""
     comparisons = []
     for factor in (*factors, "all"):
         groups: dict[Levels, list[int]] = {}
@@ -574,12 +574,12 @@ def _against(
 
 
 def _without(condition: Levels, factor: str) -> Levels:
-    """The levels of the other factors."""
+    """Return the levels of the other factors."""
     return tuple(other for other in condition if other[0] != factor)
 
 
 def _differing(conditions: Sequence[Levels], factor: str) -> list[tuple[int, int]]:
-    """Pairs of conditions, by their places, that differ in one factor alone."""
+    """Return pairs of conditions, by position, that differ in only one factor."""
     pairs = []
     for first, second in combinations(range(len(conditions)), 2):
         is_same = conditions[first] == conditions[second]

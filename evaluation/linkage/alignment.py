@@ -1,12 +1,12 @@
-"""How many anonymised segments and speakers are linked to the right speaker, once their space is aligned.
+"""Share of anonymised segments and speakers linked to the right speaker after alignment of the spaces.
 
 Conventions
 -----------
-Vectors are scaled to length 1 first, and compared by cosine after the mean of the original space is subtracted, but for
-"none" and with ``uncentred``, which compare them as they are. Each anonymised vector is aligned by a map that did not
-learn from its speaker, unless the training pairs are given and say otherwise. The means are those of what the map was
-trained on, or with ``own_means`` those of what is linked: then an attacker adapts to all unlabelled anonymised segments
-("whole list"). Linked are
+Vectors are scaled to length 1 first, and compared by cosine after subtracting the mean of the original space; "none"
+and ``uncentred`` compare them as they are. Each anonymised vector is aligned by a map that was not trained on its
+speaker, unless given training pairs contain the speaker. The means are those of the training vectors, or with
+``own_means`` those of the linked vectors: then an attacker adapts to all unlabelled anonymised segments ("whole
+list"). Linked are
 
 * *anonymised to original*: an anonymised segment to the speaker of the nearest original segment (which may be the very
   segment that it was made of), as an attacker does,
@@ -52,26 +52,26 @@ LINKED = (
 )
 WITH_PAIRS = ("centred", "orthogonal", "ridge")
 ALIGNMENTS = ("none", *WITH_PAIRS, "wasserstein")
-"""What is done before vectors are compared: nothing; the mean alone, an orthogonal or any linear map, trained on pairs;
+"""Treatment of vectors before they are compared: none; the mean, an orthogonal or any linear map, trained on pairs;
 an orthogonal map that is trained without pairs."""
 
 
 @dataclass(frozen=True)
 class AlignmentSettings:
-    """How maps are learnt; see `evaluation.embeddings.fit_alignment` and `fit_alignment_without_pairs`.
+    """How maps are fitted; see `evaluation.embeddings.fit_alignment` and `fit_alignment_without_pairs`.
 
     Attributes
     ----------
     folds : int
         Folds of speakers, where no training vectors are given.
     seed, restarts : int
-        Of the folds, and of the map without pairs.
+        Seed of the folds; seed and number of starts of the map without pairs.
     ridge, prior : float
         Penalties of the maps that are trained on pairs.
     one_extractor : bool
         Both sides are of one extractor.
     own_means : bool
-        Every map subtracts and adds the means of what is linked.
+        Every map subtracts and adds the means of the linked vectors.
     uncentred : bool
         No map subtracts or adds a mean.
 
@@ -96,7 +96,7 @@ class AlignmentSettings:
 
 
 def linked_vectors(embeddings: Embeddings, *, unit: bool = True) -> Embeddings:
-    """Return vectors in float64, scaled to length 1 with `unit`; DataError if one is not finite, or has no length."""
+    """Return vectors in float64, with `unit` scaled to length 1; raise DataError for zero or non-finite vectors."""
     norms = embeddings.norms()
     if unit:
         vectors = to_unit(embeddings.vectors, norms)
@@ -108,7 +108,7 @@ def linked_vectors(embeddings: Embeddings, *, unit: bool = True) -> Embeddings:
 def paired(
     original: Embeddings, anonymised: Embeddings
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of both sides that belong together: those of one id.
+    """Return the rows of both sides with equal ids.
 
     Raises
     ------
@@ -140,14 +140,14 @@ def learnt_maps(
     kind: str,
     settings: AlignmentSettings,
 ) -> Iterator[tuple[NDArray[np.bool_], Alignment | None]]:
-    """Yield which anonymised vectors a map is for, and the map, which was not trained on their speakers.
+    """Yield anonymised vectors and their map, which was not trained on their speakers.
 
     Parameters
     ----------
     sides : (original, anonymised)
-        What is linked.
+        The embeddings to be linked.
     training : (original, anonymised) or None
-        What to learn from. Without, folds of speakers of what is linked; a map without pairs then learns from all of
+        Training vectors. By default folds of the linked speakers; a map without pairs then learns from all of
         it, since it does not use the speakers.
     kind : str
         One of `ALIGNMENTS`.
@@ -198,14 +198,14 @@ def link_aligned(
     kind: str,
     settings: AlignmentSettings,
 ) -> tuple[Vectors, dict[str, Ranks]]:
-    """Align anonymised vectors and find the target speaker of each among the original speakers; see `learnt_maps`.
+    """Align anonymised vectors and rank the target speaker of each among the original speakers; see `learnt_maps`.
 
     Returns
     -------
     vectors : ndarray of float64 of shape (n, D)
         Anonymised vectors in the space of original ones.
     ranks : dict of str to Ranks
-        Of the target speakers, by `LINKED`.
+        Ranks of the target speakers, by `LINKED`.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def link_aligned(
 def linked_shares(
     aligned: Mapping[str, Ranks], top: Sequence[int], resampling: Resampling
 ) -> list[dict[str, Any]]:
-    """Return, for each kind of link and each k, the share that is linked, with its interval over speakers."""
+    """Return the linked share for each kind of link and each k, with its interval over speakers."""
     rows = []
     for name, ranks in aligned.items():
         size = ranks.largest_size

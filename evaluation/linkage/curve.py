@@ -50,7 +50,7 @@ draw's mean, in units of the mean number of rows:
 Steps
 -----
 `linkability` goes from embeddings, or scores with their key, to the curve over sizes of the gallery in one call. Its
-steps can be used one by one: `ranks` finds where target speakers rank, `curve` and `intervals` make
+steps can be used separately: `ranks` finds where target speakers rank, `curve` and `intervals` make
 curves and intervals of ranks, `evaluation.reports.linkability` everything that the command reports.
 
 References
@@ -111,7 +111,7 @@ def linkability_at_sizes(
     sizes : array_like of int of shape (S,)
         Sizes N of the gallery, target speaker included, from 1 to the largest that every row can serve.
     ties : {"shared", "strict", "lenient"}
-        What a tie counts; see the module.
+        How ties count; see the module.
     top : int
         The r of "among the first r".
 
@@ -122,7 +122,7 @@ def linkability_at_sizes(
     Raises
     ------
     DataError
-        If a size or `top` is out of range, or there is no such rule.
+        If a size or `top` is out of range, or the rule is unknown.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def linkability_at_sizes(
 def linkability_by_row(
     ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
 ) -> NDArray[np.float64]:
-    """Return the probability of each row at each size; parameters and errors as for `linkability_at_sizes`.
+    """Return the probability for each row at each size; parameters and errors as in `linkability_at_sizes`.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def linkability_over_sizes(
     measure : {"log", "uniform"}
         How sizes count; see the module.
     ties : {"shared", "strict", "lenient"}
-        What a tie counts.
+        How ties count.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def linkability_over_sizes(
     Raises
     ------
     DataError
-        If there is no such measure or rule.
+        If the measure or the rule is unknown.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def linkability_over_sizes(
 
 
 def chance(sizes: ArrayLike, *, top: int = 1) -> NDArray[np.float64]:
-    """Return the linkability of scores that say nothing, min(1, top / N), for each of the sizes."""
+    """Return the linkability of uninformative scores, min(1, top / N), at each size."""
     return np.minimum(1.0, top / np.asarray(sizes, np.float64))
 
 
@@ -215,9 +215,9 @@ def monte_carlo(
     ties: TieRule = "shared",
     top: int = 1,
 ) -> NDArray[np.float64]:
-    """Return linkability estimated as it was published: by draws of N - 1 impostors for each row, size and run.
+    """Estimate linkability as published: by draws of N - 1 impostors for each row, size and run.
 
-    Each size and run has a generator of its own, so that errors are independent along the curve and between runs. The
+    Each size and run has its own generator, so that errors are independent along the curve and between runs. The
     number of beaters in a draw is hypergeometric, and is drawn as such.
 
     Parameters
@@ -236,7 +236,7 @@ def monte_carlo(
     Raises
     ------
     DataError
-        If a number is out of range, or there is no such rule.
+        If a number is out of range, or the rule is unknown.
     """
     if runs < 1 or seed < 0:
         raise DataError(f"expected at least 1 run and a seed from 0, got {runs} and {seed}")
@@ -256,7 +256,7 @@ def monte_carlo(
 
 
 def published_sizes(largest: int) -> NDArray[np.int64]:
-    """Return the sizes of the Speaker-Linkability tool: the gallery halved again and again while 20 are left, rising.
+    """Return the sizes of the Speaker-Linkability tool, ascending: the gallery is halved while at least 20 remain.
 
     Examples
     --------
@@ -273,15 +273,15 @@ def published_sizes(largest: int) -> NDArray[np.int64]:
 def probabilities(
     ranks: Ranks, sizes: ArrayLike, *, ties: TieRule = "shared", top: int = 1
 ) -> tuple[NDArray[np.int64], Iterator[NDArray[np.float64]]]:
-    """Return the kind of each row, and for blocks of sizes the probability that each kind is linked.
+    """Return the kind of each row, and in blocks of sizes the probability that each kind is linked.
 
-    Rows with as many beaters, ties and impostors are of one kind, so that rows of a kind are computed once.
+    Rows with equal numbers of beaters, ties and impostors are one kind, which is computed once.
 
     Returns
     -------
     kinds : ndarray of int64 of shape (n,)
     blocks : iterator of ndarray of float64 of shape (D, block)
-        Of the D kinds, at so many sizes as bound the memory.
+        Probabilities of the D kinds, at a number of sizes that limits the memory.
     """
     sizes = _checked_sizes(ranks, sizes, top)
     low, high = ranks.span(ties)
@@ -290,7 +290,7 @@ def probabilities(
 
 
 def all_sizes(largest: int) -> NDArray[np.int64]:
-    """Return all sizes from 2 to the largest, or those of `log_spaced_sizes` where they are more than 100,000.
+    """Return all sizes from 2 to the largest, or `log_spaced_sizes` if there are more than 100,000.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def by_speaker(
     speakers : sequence of str of length n
         Speaker of each row.
     values : ndarray of float64 of shape (n,)
-        Of each row, such as what `linkability_over_sizes` returns.
+        Value of each row, such as a result of `linkability_over_sizes`.
     """
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.bincount(codes, values, len(names))
@@ -342,7 +342,7 @@ class Curve(Tabular):
     sizes : ndarray of int64 of shape (S,)
         Sizes of the gallery, target speaker included.
     values, low, high, chance : ndarray of float64 of shape (S,)
-        Linkability, the ends (NaN without intervals, or where undefined), and what scores that say nothing give.
+        Linkability, the ends (NaN without intervals or if undefined), and the value of uninformative scores.
     top : int
         The r of "among the first r".
     level : float
@@ -393,7 +393,7 @@ def linkability_curve(
     ranks, sizes, ties, top
         See `evaluation.linkage.linkability_at_sizes`.
     resampling : Resampling, optional
-        Of the intervals; none by default.
+        Resampling for the intervals; none by default.
 
     Returns
     -------
@@ -402,7 +402,7 @@ def linkability_curve(
     Raises
     ------
     DataError
-        If a size or `top` is out of range, or there is no such rule.
+        If a size or `top` is out of range, or the rule is unknown.
     """
     from scipy.sparse import coo_array
 
@@ -420,15 +420,15 @@ def linkability_curve(
         )
     kinds, blocks = probabilities(ranks, sizes, ties=ties, top=top)
     names, speakers = np.unique(ranks.speakers, return_inverse=True)
-    # rows of each kind that each speaker has
+    # number of rows of each kind for each speaker
     counts = coo_array(
         (np.ones(len(ranks)), (speakers, kinds)), shape=(len(names), kinds.max() + 1)
     ).tocsr()
     shares = np.bincount(kinds) / len(ranks)
-    # rows of each kind in each resample
+    # number of rows of each kind in each resample
     weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)
     weights /= weights.sum(axis=1, keepdims=True)
-    # speakers of one row each are as many as there are rows of a kind; others are taken one by one
+    # speakers with one row each can be counted by kind; others are treated one by one
     single = len(ranks) == len(names)
     if single:
         rows = np.ones(len(shares))
@@ -457,8 +457,10 @@ def linkability_curve(
 
 
 @one_blas_thread()
-def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> Interval:
-    """Return the mean of values between 0 and 1, one a speaker, with its interval as for a size of `linkability_curve`.
+def mean_interval(
+    values: ArrayLike, resampling: Resampling | None = None, *, counts: ArrayLike | None = None
+) -> Interval:
+    """Return the mean of one value in [0, 1] per speaker, with an interval as for a size of `linkability_curve`.
 
     Parameters
     ----------
@@ -466,6 +468,8 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
         Between 0 and 1.
     resampling : Resampling, optional
         By default that of `Resampling`; without resamples the ends are NaN.
+    counts : array_like of float of shape (P,), optional
+        Number of rows of each speaker, whose mean the value is: the mean is that of all rows. One each by default.
 
     Returns
     -------
@@ -478,12 +482,15 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
     (0.5, 0.4, 0.6)
     """
     values = np.asarray(values, np.float64)
+    rows = np.ones(len(values)) if counts is None else np.asarray(counts, np.float64)
     resampling = resampling or Resampling()
-    mean = float(values.mean())
+    linked = rows * values
+    mean = float(linked.sum() / rows.sum())
     if not resampling.resamples:
         return Interval(mean)
-    drawn = _draws(len(values), resampling) @ values / len(values)
-    freedom = carriers(values[:, None], np.ones(len(values)), np.ones(len(values)))
+    weights = _draws(len(values), resampling)
+    drawn = weights @ linked / (weights @ rows)
+    freedom = carriers(linked[:, None], rows, np.ones(len(values)))
     low, high = _ends(np.array([mean]), drawn[:, None], freedom, len(values), resampling.level)
     return Interval(mean, float(low[0]), float(high[0]), METHOD)
 
@@ -491,7 +498,7 @@ def mean_interval(values: ArrayLike, resampling: Resampling | None = None) -> In
 def carriers(
     linked: NDArray[np.float64], rows: NDArray[np.float64], alike: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the effective number of speakers of each mean: the degrees of freedom of its interval.
+    """Return the effective number of speakers behind each mean: the degrees of freedom of its interval.
 
     Of amounts x, as many equal ones as would have their sum and their sum of squares: (sum x)^2 / (sum x^2). Of what
     speakers have linked, or of what they are missing, whichever are fewer, and never more than the speakers minus one.
@@ -525,7 +532,7 @@ def linkability_over_draws(
     Parameters
     ----------
     draws : sequence of Ranks
-        One a draw, of the same rows.
+        One per draw, of the same rows.
     sizes, resampling
         See `linkability_curve`, which this is for one draw.
 
@@ -589,14 +596,14 @@ def linkability(
         Sizes N of the gallery, target speaker included; all from 2 on by default, above 100,000 a thousand evenly
         spaced on a log scale.
     utterances : int or "all", optional
-        Of how many utterances a trial is the mean. By default one: of embeddings the first of each speaker, of scores
-        each segment, which then is a trial of its own.
+        Number of utterances averaged into a trial. By default one: of embeddings the first of each speaker, of scores
+        each segment, which then is a separate trial.
     ties : {"shared", "strict", "lenient"}
-        What an impostor with the target speaker's score counts; see `evaluation.linkage.curve`.
+        How impostors with the target speaker's score count; see `evaluation.linkage.curve`.
     resampling : Resampling, optional
-        Of the trial speakers, for the intervals; 1000 draws of seed 0 at 95 % by default, ``Resampling(0)`` for none.
+        Resampling of the trial speakers for intervals; default 1000 draws, seed 0, 95 %; ``Resampling(0)`` for none.
     work : Work
-        Who computes; the result does not depend on it.
+        Workers; the result does not depend on them.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
 
@@ -669,7 +676,7 @@ def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64
 def _blocks(
     distinct: NDArray[np.int64], drawn: NDArray[np.int64], top: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Probabilities of kinds, given by their impostors and their least and most beaters, for numbers of drawn ones."""
+    """Yield the probabilities of kinds (impostors, least and most beaters) for numbers of drawn impostors."""
     impostors, low, high = distinct
     tables = {size: _log_factorials(size) for size in np.unique(impostors).tolist()}
     for start, stop in chunk_bounds(len(drawn), max(1, _CELLS // len(low))):
@@ -699,7 +706,7 @@ def _fewer_than(
 ) -> NDArray[np.float64]:
     """Probability that fewer than `top` of k beaters are among n drawn of m impostors, (len(beaters), len(drawn)).
 
-    `table` holds log factorials from index `impostors` on, and before them infinity, which stands for impossible.
+    `table` holds log factorials from index `impostors` on, preceded by infinity, which stands for impossible.
     """
     k = beaters[:, None]
     n = drawn
@@ -707,23 +714,23 @@ def _fewer_than(
     outer = table[m:][m - k] + (table[m:][m - n] - table[m:][m])
     probability: NDArray[np.float64] = np.exp(outer - table[(m - k) + (m - n)])
     for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
-        # C(k, j) C(m - k, n - j) / C(m, n), as the first term with what j changes
+        # log of C(k, j) C(m - k, n - j) / C(m, n) without its constant factor
         terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
-        # beyond the table more than k or n are asked for, which the terms already make impossible
+        # indices beyond the table ask for more than k or n, which the terms already make impossible
         probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
     np.minimum(probability, 1.0, out=probability)
     return probability
 
 
 def _log_factorials(impostors: int) -> NDArray[np.float64]:
-    """Sums of log(i / M) for i up to 0, 1, ..., M, with M entries of infinity before them, shape (2 M + 1,)."""
+    """Sums of log(i / M) for i up to 0, 1, ..., M, preceded by M infinite entries, shape (2 M + 1,)."""
     steps = np.log(np.arange(1, impostors + 1, dtype=np.longdouble) / np.longdouble(impostors))
     sums = np.append(0.0, np.cumsum(steps).astype(np.float64))
     return np.append(np.full(impostors, np.inf), sums)
 
 
 def _draws(n_units: int, resampling: Resampling) -> NDArray[np.float64]:
-    """Count how often each unit comes in each resample, shape (resamples, n_units)."""
+    """Count how often each unit occurs in each resample, shape (resamples, n_units)."""
     blocks = enumerate(chunk_bounds(resampling.resamples, BLOCK))
     generators = [
         (block_generator(resampling.seed, block), stop - start) for block, (start, stop) in blocks
@@ -740,12 +747,12 @@ def _ends(
     n_units: int,
     level: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the intervals of each column, from its value, its resampled values and their degrees of freedom."""
+    """Ends of the interval of each column, from value, resampled values and degrees of freedom."""
     from scipy.special import stdtrit
 
     if n_units < 2:
         return np.full(len(values), np.nan), np.full(len(values), np.nan)
-    # products sum in one order for the value and in another for its resamples, so 0 and 1 may come out an ulp aside
+    # values and resamples are summed in different orders, so 0 and 1 may differ by an ulp
     both = np.vstack([resampled, values])
     both[both < 1e-300] = 0.0
     both[np.abs(1 - both) < 1e-12] = 1.0
@@ -754,7 +761,7 @@ def _ends(
     scaled = to_scale(both, _LOGIT)
     factor = np.sqrt(n_units / (n_units - 1)) * stdtrit(np.maximum(freedom, 1.0), (1 + level) / 2)
     reach = factor * scaled[:-1].std(axis=0, ddof=1)
-    # of a share out of the speakers
+    # exact interval of a share of the speakers
     low, high = clopper_pearson(values * n_units, (1 - values) * n_units, level=level)
     spread = ~is_constant(resampled) & (reach > 0)
     low[spread] = np.maximum(low, from_scale(scaled[-1] - reach, _LOGIT))[spread]
@@ -765,7 +772,7 @@ def _ends(
 def _parts(
     draws: Sequence[Ranks], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """The variance that speakers account for, and what draws add to it, at each size; and the number of speakers."""
+    """Variance due to speakers and variance that draws add, at each size, and the number of speakers."""
     names = np.unique(draws[0].speakers)
     residuals = []
     means = []

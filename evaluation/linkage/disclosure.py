@@ -1,4 +1,4 @@
-"""What ranks disclose besides linkability: the cumulative match characteristic, and similarity rank disclosure in bits.
+"""Disclosure by ranks: the cumulative match characteristic, and similarity rank disclosure in bits.
 
 Conventions
 -----------
@@ -10,7 +10,8 @@ each of N speakers the probability 1 / N. With p(r) the probability that the tar
 list of ranks raises the probability of the one on rank r to p(r), which discloses log2(N p(r)) bits. The mean
 disclosure is the sum of p(r) log2(N p(r)), that is log2 N minus the entropy of the rank; the worst is the largest over
 r. For p the default is the beta-binomial distribution of largest likelihood, since there are seldom enough trials for N
-bins; the histogram, which is far too high where trials are fewer than ranks, is reported with it.
+bins; the histogram, which is far too high where trials are fewer than ranks, is reported with it. The rank spread
+is the share of ranks with p(r) > 1 / N.
 
 The module also finds the largest impostor scores of each trial, to which a tail is fitted beyond the gallery, and joins
 the worst case of scores (`evaluation.metrics.worst_case`) with the ranks of target speakers.
@@ -36,8 +37,8 @@ from spkbase.arrays import Rows, part
 from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread
 
-_BOUND = 18.0  # of the logs of the parameters
-_SLOPE = 1e-9  # of the log-likelihood in them, at which the fit ends
+_BOUND = 18.0  # limit of the logs of the parameters
+_SLOPE = 1e-9  # slope of the log-likelihood at which the fit ends
 
 KEPT = 21
 _TRIALS = 512
@@ -45,7 +46,7 @@ _GALLERY = 4096
 
 
 def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
-    """Share of rows by the place of the target speaker in the whole gallery, from the first, shape (M + 1,).
+    """Return the share of rows with each rank of the target speaker in the whole gallery, shape (M + 1,).
 
     Raises
     ------
@@ -66,7 +67,7 @@ def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64
 
 
 def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
-    """Share of rows with the target speaker among the first r, for each r up to the gallery; errors as `rank_shares`.
+    """Return the share of rows with the target speaker among the first r, for each r; errors as in `rank_shares`.
 
     >>> cumulative_match(Ranks([0, 1], 0, 2))
     array([0.5, 1. , 1. ])
@@ -76,7 +77,7 @@ def cumulative_match(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.fl
 
 @one_blas_thread()
 def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> dict[str, float]:
-    """Compute similarity rank disclosure in the whole gallery.
+    """Return the similarity rank disclosure in the whole gallery.
 
     Returns
     -------
@@ -97,9 +98,34 @@ def similarity_rank_disclosure(ranks: Ranks, *, ties: TieRule = "shared") -> dic
     return dict(zip(names, bits, strict=True)) | {"alpha": alpha, "beta": beta}
 
 
+def rank_spread(alpha: float, beta: float, impostors: int) -> float:
+    """Return the share of ranks that are more probable than by chance, p(r) > 1 / N, under a beta-binomial.
+
+    A small spread with much disclosure is a sharp peak: few ranks, mostly the first, hold the target speaker.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        See `similarity_rank_disclosure`.
+    impostors : int
+        Number of impostors, N - 1.
+
+    References
+    ----------
+    .. [1] Chandra et al., Odyssey 2026, arXiv 2605.07291.
+
+    Examples
+    --------
+    >>> rank_spread(1.0, 1.0, 9), rank_spread(1.0, 2.0, 9)
+    (0.0, 0.5)
+    """
+    by_chance = 1 / (impostors + 1)
+    return float((_beta_binomial(impostors, alpha, beta) > by_chance * (1 + 1e-9)).mean())
+
+
 @one_blas_thread()
 def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
-    """Fit a beta-binomial distribution to shares of 0, 1, ..., M by largest likelihood.
+    """Fit a beta-binomial distribution to shares of 0, 1, ..., M by maximum likelihood.
 
     With S(i) the share above i and T(i) the share below M - i, and without what does not depend on the parameters, the
     log-likelihood is the sum over i = 0, ..., M - 1 of
@@ -126,13 +152,13 @@ def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     def loss(logs: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         alpha, beta = np.exp(logs)
         both = alpha + beta + steps
-        # sums and no products: those of BLAS differ from machine to machine
+        # sums instead of dot products, which differ between BLAS libraries
         value = np.sum(np.log(both) - above * np.log(alpha + steps) - below * np.log(beta + steps))
         slope_alpha = alpha * np.sum(1 / both - above / (alpha + steps))
         slope_beta = beta * np.sum(1 / both - below / (beta + steps))
         return float(value), np.array([slope_alpha, slope_beta])
 
-    # from parameters with the mean and the variance of the shares, where there are such, and from those of uniform ones
+    # start from the moments of the shares, if these give valid parameters, and from the uniform distribution
     values = np.arange(len(share)) / (len(share) - 1)
     mean = float(np.sum(share * values))
     variance = float(np.sum(share * (values - mean) ** 2))
@@ -168,7 +194,7 @@ def largest_impostor_scores(
     ranks : Ranks
         Says which trials, in which order: one row a speaker.
     count : int
-        How many to keep, at most as many as there are impostors.
+        Number of scores to keep, at most the number of impostors.
     jobs : int, optional
         Number of workers; all cores by default. The result does not depend on it.
 
@@ -209,7 +235,7 @@ def largest_impostor_scores(
 def rank_evidence_of(ranks: Ranks) -> Evidence:
     """Return the strongest evidence of ranks; see `evaluation.metrics.rank_llrs`.
 
-    Galleries of several sizes, as of women and of men, are looked at one by one, since who attacks knows the size.
+    Galleries of several sizes, as of women and of men, are evaluated separately, since the attacker knows the size.
     """
     sizes = np.unique(ranks.impostors).tolist()
     parts = [ranks.subset(ranks.impostors == size) for size in sizes]
@@ -222,7 +248,7 @@ def rank_evidence_of(ranks: Ranks) -> Evidence:
 
 
 def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> WorstCase:
-    """Return the strongest evidence about one person in any trial, by four readings.
+    """Return the strongest evidence about one person in any trial, by four estimates.
 
     Parameters
     ----------
@@ -250,7 +276,7 @@ def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> 
 
 
 def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float64]:
-    """Return the probabilities of 0, ..., M; logs are summed, since beta functions of large parameters cancel."""
+    """Return the probabilities of 0, ..., M by sums of logs, since large beta functions would cancel."""
     from scipy.special import betaln
 
     steps = np.arange(n_draws)
@@ -264,7 +290,7 @@ def _beta_binomial(n_draws: int, alpha: float, beta: float) -> NDArray[np.float6
 
 
 def _bits(shares: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and largest disclosure of a distribution of ranks."""
+    """Return the mean and the largest disclosure of a distribution of ranks."""
     seen = shares[shares > 0]
     bits = np.log2(len(shares) * seen)
     return max(float(np.sum(seen * bits)), 0.0), float(bits.max())
@@ -276,7 +302,7 @@ def _largest(
     count: int,
     item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.float32]:
-    """Find the largest within a part of the gallery, that is given with its first row and lengths, in no order."""
+    """Find the largest cosines within a part of the gallery (its first row, its vectors, their lengths), unsorted."""
     first, rows, norms = item
     vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
     kept = min(count, len(vectors))

@@ -1,4 +1,4 @@
-"""Linkability at populations larger than the gallery: never measured, estimated by methods that are compared.
+"""Linkability in populations larger than the gallery: extrapolated by several methods that are compared.
 
 `extrapolate` gives each method's estimate with its interval, `backtest` what the methods would have said of the gallery
 itself, had most of it been hidden. See docs/linkability.md.
@@ -15,7 +15,7 @@ Methods
 -------
 * *normal*: the margin is a mixture of normals over trials, fitted to the cells by expectation-maximisation, many tables
   of counts (resamples) at once. Being about ranks, it is exact for any increasing function of normal scores.
-* *tail*: each trial has an impostor distribution of its own, since speakers in a crowded region have closer impostors.
+* *tail*: each trial has its own impostor distribution, since speakers in a crowded region have closer impostors.
   Beyond a trial's own threshold, its lowest kept score, scores follow a generalised Pareto distribution [1]_ [2]_ with
   a shape that all trials share and a scale of the trial. Scales and thresholds of single trials are noisy, so they are
   drawn towards the common ones by as much as their scatter is noise (James and Stein).
@@ -24,7 +24,7 @@ Methods
 
 Few errors, and few hits
 ------------------------
-Where (nearly) everybody ranks first, or (nearly) nobody, a shape is fitted to what was not seen. The methods' intervals
+If (nearly) everybody ranks first, or (nearly) nobody, the shape is hardly determined by data. The methods' intervals
 then reach at least as far as follows from the share q of the trials that are first in the whole gallery of M, whose
 interval is that of few errors (`evaluation.uncertainty.rate_interval`): linkability at N > M is at most q, and at least
 q**((N - 1) / (M - 1)), as the mean of a power is at least the power of the mean.
@@ -69,8 +69,8 @@ LARGEST = 1e12
 DEFAULT = Resampling(resamples=200)
 """200 resamples, seed 0, 95 %."""
 HIDDEN = 20
-LEAST_LEFT = 10  # impostors of each trial
-_LEFT = 50  # the same, of the back-test of an extrapolation
+LEAST_LEFT = 10  # least number of impostors of each trial
+_LEFT = 50  # the same in the back-test
 MIN_ROWS = 20
 MIN_KEPT = 10
 COMPONENTS = (1, 2, 3)
@@ -78,7 +78,7 @@ COMPONENTS = (1, 2, 3)
 
 MARGINS = np.linspace(-4.0, 10.0, 176)
 """The grid of margins, shape (J,)."""
-_EXACT = 24  # counts up to this one have a cell each
+_EXACT = 24  # each count up to this one has its own cell
 _GROWTH = 0.12
 _TINY = 1e-300
 _SPREADS = (0.25, 3.0)
@@ -86,13 +86,13 @@ _ITERATIONS = 300
 _TOLERANCE = 1e-3
 _SHAPES = (-0.9, 0.9)
 _SLACK = 1e-9
-_N_INSIDE = 24  # sizes at which the band of the bounds holds
+_N_INSIDE = 24  # number of sizes at which the band of the bounds holds
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What one method says. None of it is measured.
+    """The extrapolation by one method, never a measurement.
 
     Attributes
     ----------
@@ -140,9 +140,9 @@ class Extrapolation(Tabular):
     predictions : dict of str to Prediction
         By method.
     resampling : Resampling
-        Of the speakers.
+        Resampling of the speakers.
     ties : str
-        As asked for.
+        Requested populations.
     notes : tuple of str
         What to read with the numbers.
     tests : tuple of Backtest
@@ -159,7 +159,7 @@ class Extrapolation(Tabular):
 
     @property
     def is_trusted(self) -> bool:
-        """Whether a method with a shape held the gallery in the back-test; true without one."""
+        """Whether a method with a shape passed the back-test on the gallery; true without a back-test."""
         spanned = [test.held for test in self.tests if test.method in SPANNED]
         return not spanned or any(spanned)
 
@@ -181,7 +181,7 @@ class Extrapolation(Tabular):
         return (bounds.low, bounds.high)
 
     def at(self, sizes: ArrayLike) -> Extrapolation:
-        """Return the same at some of the sizes."""
+        """Return the extrapolation at some of the sizes."""
         kept = np.searchsorted(self.sizes, np.asarray(sizes, np.float64))
         parts = {}
         for name, part in self.predictions.items():
@@ -191,7 +191,7 @@ class Extrapolation(Tabular):
         return replace(self, sizes=self.sizes[kept], predictions=parts)
 
     def to_columns(self) -> dict[str, Any]:
-        """Return a row for each method and size; nothing in it is measured."""
+        """Return a row for each method and size; no value is measured."""
         parts = list(self.predictions.values())
         columns = {"method": np.repeat(list(self.predictions), len(self.sizes))}
         columns["size"] = np.tile(self.sizes.astype(np.int64), len(parts))
@@ -225,20 +225,20 @@ def extrapolate(
     ties: TieRule = "shared",
     resampling: Resampling = DEFAULT,
 ) -> Extrapolation:
-    """Return linkability estimated at populations larger than the gallery.
+    """Extrapolate linkability to populations larger than the gallery.
 
     Parameters
     ----------
     ranks : Ranks
         Rank counts of the trials.
     sizes : array_like of float of shape (n_sizes,)
-        Populations, the speaker included, 2 to 1e12; they come back rising.
+        Populations, the speaker included, 2 to 1e12; returned in ascending order.
     impostor_scores : array_like of float of shape (n, m), optional
         The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
     resampling : Resampling
-        Of the speakers, with at least 2 resamples; `DEFAULT` if it is left out.
+        Resampling of the speakers, with at least 2 resamples; `DEFAULT` if omitted.
 
     Returns
     -------
@@ -277,7 +277,7 @@ def extrapolate(
 
 
 def sizes_beyond(measured_to: int, farthest: float = SIZES[-1], *, per_decade: int = 4) -> Array:
-    """Return populations from the whole gallery on: even steps on a log scale, with the powers of ten among them.
+    """Return populations beyond the gallery: evenly spaced on a log scale, including powers of ten.
 
     Examples
     --------
@@ -307,7 +307,7 @@ class Backtest:
     measured : float
         What is true of these trials.
     held : bool
-        Whether the interval holds what was measured, or a part of its interval where few trials are first, or are not.
+        Whether the interval contains the measured value, or overlaps its interval if few trials rank first or do not.
     """
 
     method: str
@@ -328,7 +328,7 @@ def backtest(
     ties: TieRule = "shared",
     resampling: Resampling = DEFAULT,
 ) -> list[Backtest]:
-    """Return what each method says of the whole gallery when all but one impostor in `hidden` are hidden.
+    """Return the prediction of each method for the whole gallery from one impostor in `hidden`.
 
     Parameters
     ----------
@@ -337,13 +337,13 @@ def backtest(
     hidden : int
         How many times larger the gallery is than what the methods see, at least 2.
     impostor_scores, ties, resampling
-        See `extrapolate`; the seed is that of the hiding too. Of the largest impostor scores only about one in `hidden`
+        See `extrapolate`; the seed also hides impostors. Of the largest impostor scores only about one in `hidden`
         is left, so the method `tail` takes part where that is at least 11 for every trial.
 
     Returns
     -------
     list of Backtest
-        One a method, with what was measured.
+        One per method, with the measured value.
 
     Raises
     ------
@@ -362,7 +362,7 @@ def backtest(
         ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, n_left - beaters
     )
     scores = None
-    # each is kept with the same probability; of all trials as many as of the poorest
+    # all are kept with equal probability, and every trial keeps as many as the one with fewest
     if impostor_scores is not None:
         largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
         kept = rng.random(largest.shape) < 1 / hidden
@@ -390,7 +390,7 @@ def backtest(
 def first_probability(
     margin: NDArray[np.float64], sizes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the probability that trials of some margins are first among `sizes` speakers, (n_margins, n_sizes)."""
+    """Return the probability that trials with these margins rank first among `sizes` speakers, (n_margins, n_sizes)."""
     from scipy.special import ndtr
 
     stays = np.log1p(-np.minimum(ndtr(-margin), 1 - 1e-16))
@@ -403,7 +403,7 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
     Parameters
     ----------
     ranks : Ranks
-        Rank counts; rows with different numbers of impostors have cells of their own.
+        Rank counts; rows with different numbers of impostors have separate cells.
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
 
@@ -433,11 +433,11 @@ def rank_cells(ranks: Ranks, *, ties: TieRule = "shared") -> tuple[Array, Array]
     shares = []
     for count in np.unique(impostors):
         rows = np.flatnonzero(impostors == count)
-        # the first count of each cell, and one beyond the last
+        # first count of each cell, and the end of the last
         edges = list(range(min(_EXACT, int(count)) + 1))
         while edges[-1] <= count:
             edges.append(min(edges[-1] + max(1, round(_GROWTH * edges[-1])), int(count) + 1))
-        # the share of the places low..high of each row that fall into each cell
+        # share of the ranks low..high of each row in each cell
         first = np.maximum(low[rows, None], edges[:-1])
         last = np.minimum(high[rows, None], np.array(edges[1:]) - 1)
         share = np.maximum(last - first + 1, 0) / (high[rows] - low[rows] + 1)[:, None]
@@ -460,7 +460,7 @@ def fit_mixture(
     likelihood : ndarray of float64 of shape (n_cells, J)
         Probability of each cell at each of the `MARGINS`.
     counts : ndarray of float64 of shape (n_cells, B)
-        Tables of counts, one a column, as resamples have them.
+        Tables of counts, one per column (resample).
     components : int
         K.
     start : ndarray of float64 of shape (3, K, 1), optional
@@ -469,9 +469,9 @@ def fit_mixture(
     Returns
     -------
     weights : ndarray of float64 of shape (J, B)
-        Of the margins; they sum to 1.
+        Weights of the margins; they sum to 1.
     log_likelihood : ndarray of float64 of shape (B,)
-        Of the cells.
+        Log-likelihood of the counts in the cells.
     parameters : ndarray of float64 of shape (3, K, B)
         Share of each component, and mean and spread of its margin.
     """
@@ -517,7 +517,7 @@ class Tail:
     Attributes
     ----------
     shape : float
-        Of the generalised Pareto distribution: below 0 scores have an upper end, above 0 they have none.
+        Shape of the generalised Pareto distribution: below 0 scores are bounded, above 0 unbounded.
     means : ndarray of float64 of shape (n,)
         Mean excess over each trial's threshold.
     thresholds : ndarray of float64 of shape (n,)
@@ -525,7 +525,7 @@ class Tail:
     rates : ndarray of float64 of shape (n,)
         Share of its impostors beyond.
     excess : ndarray of float64 of shape (n, m)
-        What the kept scores are above the threshold, as a multiple of the mean excess.
+        Excesses of the kept scores over the threshold, in units of the mean excess.
     """
 
     shape: float
@@ -567,9 +567,9 @@ def fit_tail(largest: Array, impostors: NDArray[np.int64]) -> Tail:
     means = np.exp(logs.mean() + trust * (logs - logs.mean()))
     relative = excess / means[:, None]
     relative /= relative.mean()
-    # excesses over their own mean have a shape that is lower by 1 / m
+    # division by their own mean lowers the shape by 1 / m
     shape = float(np.clip(_shape(relative.ravel()) + trust / count, *_SHAPES))
-    # the rate beyond a trial's threshold is known within 1 / sqrt(m), and so is the threshold, in units of the scale
+    # the rate beyond the threshold has relative error 1 / sqrt(m), and so has the threshold in units of the scale
     thresholds = largest[:, -1]
     wobble = (float(row_means.mean()) * (1 - shape)) ** 2 / count
     trust = max(0.0, 1 - wobble / max(float(thresholds.var()), wobble))
@@ -607,16 +607,16 @@ def beat_probabilities(
 
 
 def influences(tail: Tail) -> tuple[Array, Array]:
-    """Return what each trial adds to the shape and to the mean excess when it counts once more, both of shape (n,).
+    """Return the influence of each trial on the shape and on the mean excess, both of shape (n,).
 
     The score of the shape with the scale profiled out, over its information 1 / (1 + shape)**2 for each excess.
     """
     shape = tail.shape if abs(tail.shape) > 1e-4 else 1e-4
-    scale = 1 - shape  # of excesses with mean 1
+    scale = 1 - shape  # scale of excesses with mean 1
     inner = np.maximum(1 + shape * tail.excess / scale, 1e-9)
     to_shape = np.log(inner) / shape**2 - (1 / shape + 1) * (tail.excess / scale) / inner
     to_scale = (-1 + (1 + shape) * (tail.excess / scale) / inner) / scale
-    # least squares of the one on the other: their information is [2, 1; 1, 1 + shape] / ((1 + shape) (1 + 2 shape))
+    # profile out the scale: the information is [2, 1; 1, 1 + shape] / ((1 + shape) (1 + 2 shape))
     profiled = to_shape - to_scale * scale / (1 + shape)
     profiled = np.clip(profiled, *np.quantile(profiled, [0.001, 0.999]))
     total = profiled.size / (1 + shape) ** 2
@@ -624,7 +624,7 @@ def influences(tail: Tail) -> tuple[Array, Array]:
 
 
 def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[Array, Array]:
-    """Return the least and the largest linkability that a band around the measured curve does not contradict.
+    """Return the least and the largest linkability compatible with a band around the measured curve.
 
     Parameters
     ----------
@@ -661,7 +661,7 @@ def curve_bounds(low: Array, high: Array, inside: Array, sizes: Array) -> tuple[
             )
             if solution.status == 0:
                 ends[side, column] = sign * float(solution.fun or 0.0)
-    # below the slack of the programme nothing is known
+    # values below the slack of the linear programme are 0
     ends[0][ends[0] < _SLACK] = 0.0
     return np.clip(ends[0], 0, 1), np.clip(ends[1], 0, 1)
 
@@ -682,7 +682,7 @@ def _extrapolated(
     cells, likelihood = rank_cells(ranks, ties=ties)
     n_speakers = len(cells)
     speakers = np.unique(ranks.speakers, return_inverse=True)[1]
-    # the first one is the sample itself
+    # the first row is the sample itself
     drawn = np.vstack([np.ones(n_speakers), resampling.weights(n_speakers)])
     # the measured curve of each trial, at sizes up to the whole gallery, evenly spaced on a log scale
     inside = np.unique(np.geomspace(2, max(ranks.largest_size, 2), _N_INSIDE).round())
@@ -725,7 +725,7 @@ def _extrapolated(
 
 
 def _few(share: float, n_speakers: int, n_rows: int, level: float) -> tuple[float, float] | None:
-    """Return the interval of the share of the trials that are first, if few of them are or are not; else None."""
+    """Return the interval of the share of trials that rank first if few of them do or do not; else None."""
     settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_rows, "level": level}
     if (1 - share) * n_rows < PLENTY:
         low, high = rate_interval(1 - share, **settings)
@@ -738,7 +738,7 @@ def _few(share: float, n_speakers: int, n_rows: int, level: float) -> tuple[floa
 def _by_normals(
     likelihood: Array, counts: Array, measured: Array, inside: Array, sizes: Array, level: float
 ) -> Prediction:
-    """Mixtures of one, two and three normals, averaged by how well BIC speaks of them."""
+    """Average mixtures of one, two and three normals, weighted by BIC."""
     table = first_probability(MARGINS, np.concatenate([sizes, inside]))
     n_rows = float(counts[:, 0].sum())
     alone = {
@@ -746,7 +746,7 @@ def _by_normals(
     }
     fits = {}
     for (number, fit), share in zip(alone.items(), _trust(alone, n_rows)[:, 0], strict=True):
-        if share >= 0.05:  # numbers of components that do not fit the sample need no resamples
+        if share >= 0.05:  # fits with a negligible weight need no resamples
             fits[number] = fit_mixture(likelihood, counts, components=number, start=fit[2])
     trust = _trust(fits, n_rows)
     curves = np.einsum(
@@ -761,7 +761,7 @@ def _by_normals(
 
 
 def _trust(fits: Mapping[int, tuple[Array, Array, Array]], n_rows: float) -> Array:
-    """Weight of each fit, given by its number of components, by BIC, shape (n_fits, B)."""
+    """BIC weight of each fit (by number of components), shape (n_fits, B)."""
     evidence = [
         likely - 0.5 * (3 * number - 1) * np.log(n_rows) for number, (_, likely, _) in fits.items()
     ]
@@ -770,7 +770,7 @@ def _trust(fits: Mapping[int, tuple[Array, Array, Array]], n_rows: float) -> Arr
 
 
 def _ends(curves: Array, level: float) -> tuple[Array, Array]:
-    """Ends of the intervals from curves of the sample (first) and the resamples, (B, n_sizes)."""
+    """Ends of the intervals from the curves of the sample (first) and of the resamples, (B, n_sizes)."""
     low, high = np.quantile(curves[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.minimum(low, curves[0]), np.maximum(high, curves[0])
 
@@ -778,7 +778,7 @@ def _ends(curves: Array, level: float) -> tuple[Array, Array]:
 def _by_tail(
     ranks: Ranks, largest: Array, ties: TieRule, weights: Array, sizes: Array, level: float
 ) -> Prediction:
-    """Tails of all kept impostor scores, and of the higher half of them: where they differ, the interval is wider."""
+    """Extrapolate by tails of all kept impostor scores and of their higher half; a difference widens the interval."""
     if largest.ndim != 2 or len(largest) != len(ranks) or largest.shape[1] <= MIN_KEPT:
         raise DataError(
             f"expected impostor scores of shape ({len(ranks)}, {MIN_KEPT + 1} or more), got {largest.shape}"
@@ -805,7 +805,7 @@ def _by_tail(
             curves[resample] = drawn @ np.exp(np.multiply.outer(stays, sizes - 1)) / drawn.sum()
         estimates.append(curves)
         shapes.append(f"{tail.shape:.3f}" + f" of the {count} largest" * (count < kept))
-    # where hardly a trial has a chance to be first, resamples of the trials show no spread
+    # if hardly any trial can rank first, resamples show no spread
     estimate = estimates[0][0]
     ends = [clopper_pearson(estimate * len(ranks), (1 - estimate) * len(ranks), level=level)]
     ends += [_ends(curves, level) for curves in estimates]
@@ -818,7 +818,7 @@ def _by_tail(
 def _by_bounds(
     rows: Array, weights: Array, n_speakers: int, inside: Array, sizes: Array, level: float
 ) -> Prediction:
-    """Bounds of all distributions whose curve runs inside a band that holds the true one everywhere at once."""
+    """Bounds over all distributions whose curve stays within a simultaneous confidence band."""
     from scipy.special import stdtrit
 
     curve = rows.mean(axis=0)
@@ -836,7 +836,7 @@ def _by_bounds(
 def _cell_probability(
     edges: NDArray[np.int64], impostors: int, p: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Binomial probability of each cell, from the side where it is not a difference of numbers near 1."""
+    """Binomial probability of each cell, computed from the tail that avoids cancellation."""
     from scipy.special import bdtr, betainc
 
     # at least k: betainc(k, M - k + 1, p); at most k: bdtr(k, M, p)

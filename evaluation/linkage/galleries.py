@@ -1,7 +1,7 @@
 """Ranks for several numbers of utterances at once: from embeddings, from scores, or from the folder of an earlier run.
 
-Ranks are kept by their number of utterances; `ALL` stands for all of a speaker's. The largest impostor scores of each
-trial, which extrapolation beyond the gallery needs, are kept beside them where they are asked for.
+Ranks are kept by number of utterances; `ALL` stands for all. The largest impostor scores of each
+trial, which extrapolation beyond the gallery needs, are kept on request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Averaging, Embeddings, speaker_vectors, warn_of_enrolled
+from evaluation.embeddings import (
+    Averaging,
+    Embeddings,
+    SpeakerVectors,
+    speaker_vectors,
+    warn_of_enrolled,
+)
+from evaluation.linkage.curve import all_draws, mean_interval
 from evaluation.linkage.disclosure import KEPT, largest_impostor_scores
 from evaluation.linkage.ranks import Ranks, rank_scores, rank_speakers, read_ranks
 from evaluation.metrics import reversal
@@ -27,7 +34,9 @@ from evaluation.trials import (
     doubt_speakers,
     find_speakers,
     join_scores,
+    side_of,
 )
+from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError, errors_of
 from spkbase.files import atomic_path
 from spkbase.plain_pickle import read_npz
@@ -54,7 +63,7 @@ _NOT_SPEAKERS = (
 @one_line
 @dataclass(frozen=True, eq=False)
 class RankTables:
-    """Ranks by their number of utterances.
+    """Ranks by number of utterances.
 
     Attributes
     ----------
@@ -62,10 +71,13 @@ class RankTables:
         By number of utterances; `ALL` for all of them.
     impostor_scores : dict of int to ndarray of float64 of shape (n, K)
         The largest impostor scores of each row, falling, for the numbers of utterances where they were kept.
+    matching : dict of int to Ranks
+        With side information the same rows, ranked among the enrolled speakers who match.
     """
 
     tables: dict[int, Ranks]
     impostor_scores: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+    matching: dict[int, Ranks] = field(default_factory=dict)
 
 
 def rank_embeddings(
@@ -76,6 +88,7 @@ def rank_embeddings(
     averaging: Averaging | None = None,
     not_enrolled: Literal["error", "drop"] = "error",
     keep_impostors: bool = False,
+    side: Mapping[str, str] | None = None,
     work: Work = ALL_CORES,
 ) -> RankTables:
     """Rank the target speakers of tested utterances among the enrolled speakers, by the cosine of embeddings.
@@ -85,15 +98,17 @@ def rank_embeddings(
     enrolled, tested : Embeddings
         The gallery, and the trials.
     utterances : sequence of int or "all", optional
-        Numbers of utterances that are averaged into a trial; one by default, with a note on those that are left out.
+        Numbers of utterances averaged into a trial; one by default, with a note on unused utterances.
     averaging : Averaging, optional
         How means are made and utterances are chosen.
     not_enrolled : {"error", "drop"}
-        What to do with tested speakers who are not enrolled.
+        Treatment of tested speakers who are not enrolled.
     keep_impostors : bool
         Keep the largest impostor scores of each trial.
+    side : mapping of str to str, optional
+        What the attacker knows about each speaker, blank where nothing: rank among those who match too.
     work : Work
-        Who computes; the result does not depend on it.
+        Workers; the result does not depend on them.
 
     Raises
     ------
@@ -107,6 +122,7 @@ def rank_embeddings(
         gallery = speaker_vectors(enrolled, averaging=averaging, keep_order=True)
     tables = {}
     impostor_scores = {}
+    matching = {}
     for number in numbers or [1]:
         n_averaged = None if number == ALL else number
         with errors_of(tested.source or None):
@@ -116,6 +132,8 @@ def rank_embeddings(
                 impostor_scores[number] = largest_impostor_scores(
                     gallery, trials, ranks, jobs=work.jobs
                 )
+            if side is not None:
+                matching[number] = _rank_matching(gallery, trials, side, work)
         notes = list(ranks.notes)
         if numbers is None and len(tested.ids) > len(trials.names):
             which = "the first" if averaging.choice == "first" else "one"
@@ -124,7 +142,7 @@ def rank_embeddings(
         if averaging.choice == "random":
             notes.append(f"utterances are drawn at random, seed {averaging.seed}")
         tables[number] = replace(ranks, notes=tuple(notes))
-    return RankTables(tables, impostor_scores)
+    return RankTables(tables, impostor_scores, matching)
 
 
 def rank_trial_scores(
@@ -137,6 +155,7 @@ def rank_trial_scores(
     bootstrap_by: Literal["speaker", "id"] = "speaker",
     missing: Missing = "error",
     keep_impostors: bool = False,
+    side: Mapping[str, str] | None = None,
 ) -> RankTables:
     """Rank the target speakers of trials among the models that they were scored against.
 
@@ -145,7 +164,7 @@ def rank_trial_scores(
     scores, key : Scores, Key
         Joined by id pair, as `split_scores` does.
     utterances : sequence of int or "all", optional
-        Numbers of segments whose scores are averaged; by default each segment is a trial of its own.
+        Numbers of segments whose scores are averaged; by default each segment is a separate trial.
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id"}
@@ -155,6 +174,9 @@ def rank_trial_scores(
         What to do with trials of the key that have no score.
     keep_impostors : bool
         Keep the largest impostor scores of each trial.
+    side : mapping of str to str, optional
+        What the attacker knows about each id or speaker, see `evaluation.trials.match_sides`: rank among those who
+        match too.
 
     Raises
     ------
@@ -190,13 +212,63 @@ def rank_trial_scores(
         tables[number] = replace(ranks, notes=(*ranks.notes, *notes), are_speakers=are_speakers)
         if kept is not None:
             impostor_scores[number] = kept
-    return RankTables(tables, impostor_scores)
+    matching = {}
+    if side is not None:
+        searched = rank_scores(scores, key, wanted, missing=missing, speakers=speakers, side=side)
+        for number, (ranks, _) in zip(numbers or [1], searched, strict=True):
+            matching[number] = replace(ranks, are_speakers=are_speakers)
+    return RankTables(tables, impostor_scores, matching)
+
+
+def first_rate(ranks: Ranks, resampling: Resampling | None = None) -> Interval:
+    """Return how often the target speaker ranks first in the whole gallery of each row, with its interval.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Galleries may differ in size.
+    resampling : Resampling, optional
+        Of the speakers; that of `Resampling` by default.
+
+    Examples
+    --------
+    >>> first_rate(Ranks([0, 1, 0, 2], 0, [3, 3, 2, 2]), Resampling(0)).value
+    0.5
+    """
+    _, codes, counts = np.unique(ranks.speakers, return_inverse=True, return_counts=True)
+    shares = np.bincount(codes, ranks.first()) / counts
+    return mean_interval(shares, resampling, counts=counts)
+
+
+def matching_report(ranks: Ranks, resampling: Resampling | None = None) -> dict[str, Any]:
+    """Return how often the target speaker ranks first among those who match, and how many match, for a report.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        Ranks with side information; see `RankTables.matching`.
+    resampling : Resampling, optional
+        See `first_rate`.
+
+    Examples
+    --------
+    >>> report = matching_report(Ranks([0, 1], 0, [0, 3]), Resampling(0))
+    >>> report["rank1"]["value"], report["rank1"]["chance"], report["n_matching"], report["share_alone"]
+    (0.5, 0.625, 2.5, 0.5)
+    """
+    sizes = ranks.impostors + 1
+    first = first_rate(ranks, resampling)
+    return {
+        "rank1": {**first.numbers(), "chance": float(np.mean(1 / sizes))},
+        "n_matching": float(sizes.mean()),
+        "share_alone": float((sizes == 1).mean()),
+    }
 
 
 def read_rank_tables(
     path: str | Path, utterances: Sequence[Utterances] | None = None
 ) -> RankTables:
-    """Return the ranks of an earlier run, and the largest impostor scores where it kept them.
+    """Return the ranks of an earlier run, and the largest impostor scores if it kept them.
 
     Parameters
     ----------
@@ -238,7 +310,7 @@ def read_rank_tables(
 def write_impostor_scores(
     folder: str | Path, impostor_scores: Mapping[int, NDArray[np.float64]]
 ) -> None:
-    """Write the largest impostor scores beside the ranks of a run, whole or not at all."""
+    """Write the largest impostor scores into the folder of the ranks, atomically."""
     arrays: dict[str, Any] = {str(number): scores for number, scores in impostor_scores.items()}
     with atomic_path(Path(folder) / IMPOSTORS) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
@@ -257,8 +329,36 @@ def utterances_name(number: int) -> str:
     return str(number)
 
 
+def _rank_matching(
+    gallery: SpeakerVectors, trials: SpeakerVectors, side: Mapping[str, str], work: Work
+) -> Ranks:
+    """Rank the trials of enrolled speakers among those who match, sorted by speaker."""
+    enrolled = side_of(gallery.names, side)
+    kept = np.isin(trials.names.astype(str), gallery.names.astype(str))
+    names = trials.names[kept]
+    vectors = trials.vectors[kept]
+    norms = trials.norms[kept]
+    tested = side_of(names, side)
+    parts = []
+    for value in sorted(set(tested)):
+        own = tested == value
+        searched = np.full(len(enrolled), True)
+        if value:
+            searched = (enrolled == value) | (enrolled == "")
+        if searched.sum() == 1:
+            parts.append(Ranks(np.zeros(own.sum()), 0, 0, names[own]))
+            continue
+        some = SpeakerVectors(
+            gallery.names[searched], gallery.vectors[searched], gallery.norms[searched], ()
+        )
+        asked = SpeakerVectors(names[own], vectors[own], norms[own], ())
+        parts.append(rank_speakers(some, asked, work=work))
+    ranks = all_draws(parts)
+    return ranks.subset(np.argsort(ranks.speakers, kind="stable"))
+
+
 def _numbers(utterances: Sequence[Utterances] | None) -> list[int] | None:
-    """Return numbers of utterances with `ALL` for "all"; None where none were asked for."""
+    """Return numbers of utterances with `ALL` for "all"; None if none were requested."""
     if not utterances:
         return None
     for number in utterances:

@@ -1,4 +1,4 @@
-"""ZEBRA profiles of systems: what scores disclose of a population, of an individual at worst, and in any one trial."""
+"""ZEBRA profiles of systems: disclosure to a population, to an individual at worst, and in any one trial."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ZebraProfile:
     target, nontarget : ndarray of float64 of shapes (n_target,) and (n_nontarget,)
         The scores, for plots.
     worst_case : WorstCase or None
-        The strongest evidence of any trial, where it was asked for.
+        The strongest evidence of any trial, if requested.
     """
 
     result: Evaluation
@@ -67,12 +67,12 @@ class ZebraProfile:
 @one_line
 @dataclass(frozen=True, eq=False)
 class ZebraProfiles:
-    """The ZEBRA profiles of systems, by their names."""
+    """The ZEBRA profiles of systems by name."""
 
     systems: dict[str, ZebraProfile]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report of ``spkver-eval zebra --json``: of one system its own, of several all of them."""
+        """Return the report of ``spkver-eval zebra --json``, which nests systems if there are several."""
         reports = {name: profile.to_dict() for name, profile in self.systems.items()}
         if len(reports) > 1:
             return {"systems": reports}
@@ -89,7 +89,7 @@ def zebra_profiles(
     worst_case: bool = False,
     missing: Missing = "error",
 ) -> ZebraProfiles:
-    """Compute the ZEBRA profile of scores: what they disclose of a population, and of an individual at worst.
+    """Compute the ZEBRA profile of scores: what they disclose about a population, and at worst about one person.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def zebra_profiles(
     Raises
     ------
     DataError
-        If there is no system, the worst case is asked of several, or scores and key do not fit.
+        If there is no system, the worst case is requested for several, or scores and key do not match.
 
     Examples
     --------

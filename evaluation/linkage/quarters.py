@@ -35,7 +35,7 @@ TieSets = Literal["nearest", "include", "exclude", "random"]
 RULES: tuple[TieSets, ...] = get_args(TieSets)
 KINDS = ("easy", "hard")
 
-_DIGITS = 12  # values that differ less are equal: sums of the same numbers in another order
+_DIGITS = 12  # values that differ less are equal, as sums in different orders
 
 
 @one_line
@@ -50,9 +50,9 @@ class DisclosureSets:
     q1, q3 : float
         Quartiles of the linkability per speaker.
     n_speakers : int
-        How many there are.
+        Number of speakers.
     rule : str
-        What was done with ties.
+        Rule for ties.
     notes : tuple of str
         Where a set is far from a quarter, and why.
     """
@@ -76,9 +76,9 @@ def disclosure_sets(
     linkability : mapping of str to float
         Linkability by speaker, or anything that grows with it; at least 4 speakers.
     rule : {"nearest", "include", "exclude", "random"}
-        What to do with equal speakers at the edge; see the module.
+        Rule for equal speakers at the edge; see the module.
     seed : int
-        Of the rule `random`.
+        Seed of the rule `random`.
 
     Raises
     ------
@@ -139,14 +139,14 @@ def _notes_on_sets(easy: frozenset[str], hard: frozenset[str], n_speakers: int) 
 
 
 def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -> dict[str, Path]:
-    """Write ``easy_speakers<suffix>.txt`` and ``hard_speakers<suffix>.txt``: a line on top, then a speaker a line.
+    """Write ``easy_speakers<suffix>.txt`` and ``hard_speakers<suffix>.txt``: a header, then one speaker per line.
 
     Parameters
     ----------
     folder : path
         Where to.
     sets : DisclosureSets
-        What to write.
+        The sets to write.
     suffix : str
         Such as ``_L1``.
 
@@ -167,13 +167,13 @@ def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -
 
 
 def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """The quarter of lowest values; equal ones together, or in a given order."""
+    """Return the quarter of lowest values; equal values together, or in a given order."""
     if order is not None:
         return np.isin(
             np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)]
         )
     steps, counts = np.unique(values, return_counts=True)
-    # the lower of two sizes that are as near
+    # the lower of two equally near sizes
     chosen: NDArray[np.bool_] = (
         values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
     )

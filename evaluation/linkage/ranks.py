@@ -1,7 +1,7 @@
-"""Where the target speaker of each trial ranks among all enrolled speakers: from embeddings or from any scores.
+"""Rank of the target speaker of each trial among all enrolled speakers, from embeddings or scores.
 
 From embeddings there is one row a trial speaker, and all are compared with the whole gallery. From scores there is one
-row a segment that has a target trial, or with `utterances` one a speaker, whose scores are means over segments.
+row a segment that has a target trial, or with `utterances` one per speaker, whose scores are means over segments.
 Segments without a target trial have no target speaker among the enrolled and make no row.
 
 Table of counts
@@ -16,7 +16,7 @@ Exact counts from float32 products
 ----------------------------------
 The matrix of similarities is never held. A block of the gallery times a block of the trials gives cosines in float32,
 which are compared with the target speaker's cosine from float64, a margin above it and a margin below. The margin is
-1e-5, or the largest error that a float32 product of so many dimensions can have, whichever is larger; so what lies
+1e-5, or the largest error of a float32 product of this many dimensions, whichever is larger; so what lies
 outside is certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever
 the shape of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64
 cannot tell apart, are a tie.
@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,7 @@ from evaluation.trials import (
     find_rows,
     floats_of,
     join_scores,
+    match_sides,
 )
 from spkbase.arrays import Rows, part
 from spkbase.errors import DataError, few
@@ -73,7 +74,7 @@ _DTYPES = {
     "impostors": np.int64,
     "mated": np.float64,
 }
-_BLOCKS_SENT = 32  # in a piece of work that goes to another process, so that it is worth the way
+_BLOCKS_SENT = 32  # per task of another process, so that the transfer pays
 
 _Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
 """Trials: the row of the table of ranks that each belongs to, its model, its score, and whether it is a target."""
@@ -97,9 +98,9 @@ class Ranks(Tabular):
     mated : ndarray of float64 of shape (n,)
         Score of the target speaker; NaN if it is not known.
     notes : tuple of str
-        What a reader of the numbers should know, such as speakers with fewer utterances than asked for.
+        Notes for readers, for example on speakers with fewer utterances than requested.
     are_speakers : bool
-        False where models may not be speakers, so that there are no intervals over speakers.
+        False if models may not be speakers, so that there are no intervals over speakers.
 
     Raises
     ------
@@ -143,7 +144,7 @@ class Ranks(Tabular):
         return len(self.beaters)
 
     def headline(self) -> str:
-        """Return how often the target speaker ranks first and alone."""
+        """Return how often the target speaker alone ranks first."""
         first = int((self.beaters + self.ties == 0).sum())
         largest = self.impostors.max() + 1
         return f"the target speaker ranks first in {first} of {len(self)} trials, among up to {largest}"
@@ -154,8 +155,8 @@ class Ranks(Tabular):
             name: getattr(self, name) for name in list(_DTYPES)[1:]
         }
 
-    def subset(self, rows: NDArray[np.bool_]) -> Ranks:
-        """Return some of the rows."""
+    def subset(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Ranks:
+        """Return some of the rows, by a mask or by row numbers."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _DTYPES})
 
     @property
@@ -171,7 +172,7 @@ class Ranks(Tabular):
         Raises
         ------
         DataError
-            If there is no such rule.
+            If the rule is unknown.
         """
         if ties not in TIE_RULES:
             raise DataError(f"expected a rule for ties among {', '.join(TIE_RULES)}, got {ties!r}")
@@ -185,15 +186,26 @@ class Ranks(Tabular):
     def places(self, ties: TieRule = "shared") -> NDArray[np.float64]:
         """Return the mean rank of the target speaker in the whole gallery, from 1.
 
-        `strict` puts the target speaker behind all of the same score, `lenient` before them, `shared` anywhere among
+        `strict` puts the target speaker behind all with an equal score, `lenient` before them, `shared` anywhere among
         them.
         """
         low, high = self.span(ties)
         return 1 + (low + high) / 2
 
+    def first(self, ties: TieRule = "shared") -> NDArray[np.float64]:
+        """Return the probability that the target speaker of each row ranks first in the whole gallery.
+
+        Examples
+        --------
+        >>> Ranks([0, 0, 1], [0, 1, 0], 9).first()
+        array([1. , 0.5, 0. ])
+        """
+        low, high = self.span(ties)
+        return np.where(low == 0, 1 / (high - low + 1), 0.0)
+
 
 def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
-    """Write tables by their number of utterances (0 for all of them), whole or not at all."""
+    """Write ranks by number of utterances (0 for all), atomically."""
     columns: dict[str, Any] = {}
     notes: dict[str, Any] = {}
     for number, table in ranks.items():
@@ -207,12 +219,12 @@ def write_ranks(path: str | Path, ranks: Mapping[int, Ranks]) -> None:
 
 
 def read_ranks(path: str | Path) -> dict[int, Ranks]:
-    """Return the tables that `write_ranks` wrote, by their number of utterances.
+    """Return the ranks that `write_ranks` wrote, by number of utterances.
 
     Raises
     ------
     DataError
-        If the file is missing, broken, or holds no such tables.
+        If the file is missing, broken, or holds no ranks.
     """
     columns = read_npz(path)
     try:
@@ -243,20 +255,20 @@ def count_beaters(
     work: Work = ALL_CORES,
     blocks: tuple[int, int] = (255, 2048),
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return for each trial how many vectors of a gallery beat its target speaker.
+    """Return the number of vectors of a gallery that beat the target speaker of each trial.
 
     Parameters
     ----------
     gallery : ndarray of shape (G, D)
         Vectors of the enrolled, of any floating type; they may be in a file, and are read block by block, once.
     norms : ndarray of float64 of shape (G,)
-        Their lengths, none 0.
+        Their lengths, all > 0.
     trials : ndarray of shape (n, D)
-        Vectors of the trials, none of length 0.
+        Vectors of the trials, of length > 0.
     owners : ndarray of int64 of shape (n,)
         For each trial the row of its target speaker in the gallery.
     work : Work
-        Who computes; the counts do not depend on it.
+        Workers; the counts do not depend on them.
     blocks : (int, int)
         Rows and columns of a block of similarities; at most 255 rows, whose comparisons are summed in a byte.
 
@@ -295,13 +307,13 @@ def ranks_from_embeddings(
     enrol, trial : Embeddings
         An enrolled speaker is the mean of all its embeddings, a trial speaker the mean of `utterances` of them.
     utterances : int, optional
-        How many of the trial speaker's embeddings to average; all by default of None.
+        Number of averaged embeddings of the trial speaker; None for all.
     averaging : Averaging, optional
         How means are made and utterances are chosen.
     not_enrolled : {"error", "drop"}
-        What to do with trial speakers that are not enrolled.
+        Treatment of trial speakers who are not enrolled.
     work : Work
-        Who computes; the counts do not depend on it.
+        Workers; the counts do not depend on them.
 
     Returns
     -------
@@ -385,7 +397,7 @@ def ranks_from_scores(
     Raises
     ------
     DataError
-        If scores and key do not fit together, a segment has several target trials or no impostor, or no segment has a
+        If scores and key do not match, a segment has several target trials or no impostor, or no segment has a
         target trial; with `utterances`, if the segments of a speaker were scored against different models.
 
     Examples
@@ -400,7 +412,7 @@ def ranks_from_scores(
 
 
 def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
-    """Return the ranks that a matrix of similarities holds, such as SimMatrix of Speaker-Linkability keeps.
+    """Return the ranks in a similarity matrix, such as the SimMatrix of Speaker-Linkability.
 
     Parameters
     ----------
@@ -410,7 +422,7 @@ def ranks_of_matrix(similarities: ArrayLike) -> Ranks:
     Raises
     ------
     DataError
-        If it is no such matrix, or a value is not finite.
+        If the matrix has fewer columns than rows, or a value is not finite.
 
     Examples
     --------
@@ -438,26 +450,86 @@ def rank_scores(
     largest: int = 0,
     missing: Missing = "error",
     speakers: TrialSpeakers | None = None,
+    side: Mapping[str, str] | None = None,
 ) -> list[tuple[Ranks, NDArray[np.float64] | None]]:
-    """Return ranks for several numbers of utterances, with each row's largest impostor scores where asked for.
+    """Return ranks for several numbers of utterances, and on request each row's largest impostor scores.
 
     Parameters
     ----------
     scores, key, missing
         See `ranks_from_scores`, which also names the errors.
     numbers : sequence of int, "all" or None
-        What `ranks_from_scores` calls `utterances`.
+        Numbers of utterances, as in `ranks_from_scores`.
     largest : int
         How many impostor scores of each row to keep.
     speakers : TrialSpeakers, optional
         The speakers of each trial, in the order of the key: the gallery then holds speakers, not models, and one with
         several models has the highest of their scores. By default each model is a speaker.
+    side : mapping of str to str, optional
+        What the attacker knows about each id or speaker, see `evaluation.trials.match_sides`: the gallery of a row then
+        holds those who match, who may be nobody else.
 
     Returns
     -------
     list of (Ranks, ndarray of float64 of shape (n, largest), or None)
-        For each number; the scores falling, and None if a row has fewer or infinite ones.
+        For each number; scores in descending order, None if a row has fewer or infinite scores.
     """
+    gallery = gallery_trials(scores, key, missing=missing, speakers=speakers, side=side)
+    trials = gallery.rows, gallery.models, gallery.values, gallery.is_target
+    may_be_alone = side is not None
+    ranked = []
+    for number in numbers:
+        if number is None:
+            titles = [f"segment {segment!r}" for segment in gallery.segments]
+            ranked.append(
+                _count(trials, gallery.owners, titles, gallery.notes, largest, may_be_alone)
+            )
+            continue
+        means, owners, short = _by_speaker(trials, gallery.owners, number)
+        notes = gallery.notes
+        if short and number != "all":
+            text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
+            logger.warning("%s; all of theirs are used", text)
+            notes = (*notes, f"{text}; all of theirs are used")
+        ranked.append(_count(means, owners, owners, notes, largest, may_be_alone))
+    return ranked
+
+
+class GalleryTrials(NamedTuple):
+    """Trials of the tested segments that have a target trial, each row of which is one search of a gallery.
+
+    Attributes
+    ----------
+    rows, models : ndarray of int64 of shape (n,)
+        The segment, from 0, and the model of each trial.
+    values : ndarray of float64 of shape (n,)
+        Scores.
+    is_target : ndarray of bool of shape (n,)
+        Whether each is a target trial, one for each row.
+    owners, segments : list of str
+        The target speaker and the id of each row, sorted.
+    notes : tuple of str
+        Which trials were left out or joined.
+    """
+
+    rows: NDArray[np.int64]
+    models: NDArray[np.int64]
+    values: NDArray[np.float64]
+    is_target: NDArray[np.bool_]
+    owners: list[str]
+    segments: list[str]
+    notes: tuple[str, ...]
+
+
+def gallery_trials(
+    scores: Scores,
+    key: Key,
+    *,
+    missing: Missing = "error",
+    speakers: TrialSpeakers | None = None,
+    side: Mapping[str, str] | None = None,
+) -> GalleryTrials:
+    """Return the trials of a key as searches of a gallery; parameters and errors as for `rank_scores`."""
     asked = key
     notes = list[str]()
     values, key = join_scores(scores, asked, missing=missing)
@@ -465,6 +537,12 @@ def rank_scores(
         notes.append(f"dropped: {len(asked) - len(key)} of {len(asked)} trials without a score")
         if speakers is not None:
             speakers = speakers.subset(find_rows(asked, scores) >= 0)
+    if side is not None:
+        matching = match_sides(key, side, speakers=speakers)
+        key = key.subset(matching)
+        values = values[matching]
+        if speakers is not None:
+            speakers = speakers.subset(matching)
     if speakers is None:
         doubt = doubt_speakers(key)
         if doubt is not None and doubt.side == "model":
@@ -483,28 +561,21 @@ def rank_scores(
             f"{n_without} segments without a target trial left out: their speakers are not enrolled"
         )
     kept = rows >= 0
-    trials = rows[kept], key.models[kept].astype(np.int64), values[kept], key.is_target[kept]
-    owner_of = [owner for owner, _ in names]
-    ranked = []
-    for number in numbers:
-        if number is None:
-            titles = [f"segment {segment!r}" for _, segment in names]
-            ranked.append(_count(trials, owner_of, titles, tuple(notes), largest))
-            continue
-        means, owners, short = _by_speaker(trials, owner_of, number)
-        more = notes
-        if short and number != "all":
-            text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
-            logger.warning("%s; all of theirs are used", text)
-            more = [*notes, f"{text}; all of theirs are used"]
-        ranked.append(_count(means, owners, owners, tuple(more), largest))
-    return ranked
+    return GalleryTrials(
+        rows[kept],
+        key.models[kept].astype(np.int64),
+        values[kept],
+        key.is_target[kept],
+        [owner for owner, _ in names],
+        [segment for _, segment in names],
+        tuple(notes),
+    )
 
 
 def _rows_of_segments(key: Key) -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
     """Return the row of each trial's segment, or -1 without a target trial, and the target speaker and id of each row.
 
-    Rows are sorted by the two, which the tables of the key need not be.
+    Rows are sorted by speaker and id, unlike the tables of the key.
     """
     targets = np.flatnonzero(key.is_target)
     tested, first, counts = np.unique(key.segments[targets], return_index=True, return_counts=True)
@@ -528,7 +599,7 @@ def _count_part(
     blocks: tuple[int, int],
     item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.int64]:
-    """Count over rows of the gallery, given with the number of the first: who is higher, who is the same, (2, n)."""
+    """Count higher and equal scores in rows of the gallery, given with the number of the first row, (2, n)."""
     first, rows, norms = item
     margin = cosine_margin(unit.shape[1])
     low = (mated - margin).astype(np.float32)
@@ -541,7 +612,7 @@ def _count_part(
         for at, end in chunk_bounds(len(unit), blocks[1]):
             similarities = vectors @ rounded[at:end].T
             mine = own[(own >= at) & (own < end)]
-            similarities[owners[mine] - first - start, mine - at] = -2.0  # below any cosine
+            similarities[owners[mine] - first - start, mine - at] = -2.0  # lower than any cosine
             higher = similarities > high[at:end]
             counts[0, at:end] += np.add.reduce(higher.view(np.uint8), axis=0, dtype=np.uint8)
             near_ties = np.flatnonzero((similarities > low[at:end]) != higher)
@@ -558,7 +629,7 @@ def _against_speakers(
 ) -> tuple[Key, NDArray[np.float64]]:
     """Turn trials of models into trials of speakers, each with the highest score of the speaker's models.
 
-    Of the target speaker only target trials count: others within a speaker ask something else, such as another
+    For the target speaker only target trials count: nontarget trials within a speaker concern, for example, another
     sentence.
     """
     pairs = key.segments.astype(np.int64) * len(speakers.names) + speakers.models
@@ -581,8 +652,9 @@ def _count(
     names: Sequence[str],
     notes: tuple[str, ...],
     largest: int,
+    may_be_alone: bool = False,
 ) -> tuple[Ranks, NDArray[np.float64] | None]:
-    """Count the impostors of each row that score above or like its target speaker; also give the largest scores."""
+    """Count the impostors of each row with scores above or equal to the target speaker's; also the largest."""
     rows, _, values, is_target = trials
     mated = np.full(len(owners), np.nan)
     mated[rows[is_target]] = values[is_target]
@@ -593,7 +665,7 @@ def _count(
     beaters = np.bincount(rows[higher], minlength=len(owners))
     ties = np.bincount(rows[same], minlength=len(owners))
     impostors = np.bincount(rows, minlength=len(owners))
-    if not impostors.all():
+    if not (impostors.all() or may_be_alone):
         alone = [name for name, count in zip(names, impostors.tolist(), strict=True) if not count]
         raise DataError(
             f"{len(alone)} without any impostor trial: {few(alone)}",
@@ -612,7 +684,7 @@ def _count(
 def _by_speaker(
     trials: _Trials, owners: Sequence[str], utterances: int | Literal["all"]
 ) -> tuple[_Trials, list[str], list[str]]:
-    """Average the scores of each speaker's first rows; also name the speakers, and those of them that have fewer."""
+    """Average the scores of each speaker's first rows; also return the speakers, and the number with fewer rows."""
     if utterances != "all" and utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
     # rows are sorted by owner

@@ -1,9 +1,9 @@
-"""Singling out: how often an attacker isolates exactly one speaker of a crowd without knowing who is in it.
+"""Singling out: how often an attacker isolates exactly one speaker in a crowd of unknown people.
 
 Conventions
 -----------
 The attacker knows one enrolled speaker and makes of it a predicate: the cosine with a conversation exceeds a threshold
-[1]_. It is applied to N conversations, one a speaker, and succeeds when exactly one of them fulfils it, whoever that
+[1]_. It is applied to N conversations, one per speaker, and succeeds if exactly one of them fulfils it, whoever that
 is. The threshold is such that the predicate should hold for one in N: with M calibration conversations of each of the
 same N speakers it lies midway between the M-th and the (M + 1)-th highest of their M N scores. A predicate that holds
 for one in N by chance isolates with a probability that tends to exp(-1) = 0.3679 [2]_, so only more than that is a
@@ -13,14 +13,20 @@ A conversation is the mean of `utterances` embeddings of one speaker, in the ord
 speaker are used, each in turn as the tested one and the others for calibration, so M + 1 folds. Speakers that have
 fewer are left out, with a note.
 
+With side information, such as sex or region, the predicate also asks that the speaker of the conversation matches the
+attacked one [3]_: the crowd is those N' who match, and the predicate should hold for one in N' of them. Then one that
+holds by chance isolates with the probability (1 - 1 / N')^(N' - 1): with certainty where one speaker alone matches.
+
 References
 ----------
 .. [1] N. Vauquier et al., "Legally validated evaluation framework for voice anonymization", Interspeech 2025.
 .. [2] A. Cohen and K. Nissim, "Towards formalizing the GDPR's notion of singling out", PNAS 117, 2020.
+.. [3] "Predicate singling out with geographic side information", Interspeech 2026 submission.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp
 from typing import Any
@@ -38,7 +44,7 @@ from evaluation.embeddings import (
     warn_of_enrolled,
 )
 from evaluation.linkage.curve import mean_interval
-from evaluation.trials import factorise
+from evaluation.trials import factorise, side_of
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError
 from spkbase.showing import Tabular, one_line
@@ -57,7 +63,7 @@ REPORTED = (
     "n_crowds",
     "notes",
 )
-_MOST_ATTACKED = 500  # enrolled speakers, drawn by the seed where there are more
+_MOST_ATTACKED = 500  # limit of enrolled speakers; more are subsampled by the seed
 _PREDICATES = 64
 
 
@@ -71,12 +77,12 @@ class SinglingOut(Tabular):
     probability : Interval
         Share of successes, with its interval over the enrolled speakers.
     chance : float
-        exp(-1).
+        exp(-1); with side information see the module.
     n_predicates, n_crowd, n_calibration, n_crowds : int
         Enrolled speakers that were attacked (500 at most); speakers in the crowd; calibration conversations of each;
         crowds: 1.
     notes : tuple of str
-        Who was left out.
+        Notes on omitted speakers.
     per_predicate : ndarray of float64 of shape (n_predicates,)
         Share of successes of each attacked speaker, by `speakers`.
     speakers : ndarray of str
@@ -110,7 +116,7 @@ class SinglingOut(Tabular):
 def isolations(
     calibration: NDArray[np.floating], tested: NDArray[np.floating]
 ) -> NDArray[np.bool_]:
-    """Return for each predicate whether exactly one tested conversation fulfils it.
+    """Return whether exactly one tested conversation fulfils each predicate.
 
     Parameters
     ----------
@@ -144,20 +150,23 @@ def singling_out(
     utterances: int = 1,
     averaging: Averaging | None = None,
     resampling: Resampling | None = None,
+    side: Mapping[str, str] | None = None,
 ) -> SinglingOut:
     """Return how often exactly one speaker of a crowd is isolated.
 
     Parameters
     ----------
     enrol, trial : Embeddings
-        Of the enrolled speakers, one predicate each, and of the crowd.
+        Embeddings of the enrolled speakers, one predicate each, and of the crowd.
     utterances : int
         Number of utterances in a conversation.
     averaging : Averaging, optional
         How means are made.
     resampling : Resampling, optional
-        Of the attacked speakers, for the interval; its seed is that of the draw of them too. That of `Resampling` by
+        Resampling of the attacked speakers for the interval; its seed also draws them. That of `Resampling` by
         default.
+    side : mapping of str to str, optional
+        What the attacker knows about each speaker, blank where nothing.
 
     Returns
     -------
@@ -172,7 +181,8 @@ def singling_out(
     resampling = resampling or Resampling()
     warn_of_enrolled(enrol, trial)
     gallery = speaker_vectors(enrol, averaging=averaging)
-    conversations, left_out = _conversations(trial, utterances, averaging)
+    conversations, crowd = _conversations(trial, utterances, averaging)
+    left_out = len(np.unique(trial.speakers)) - len(crowd)
     n_people, n_folds, n_dimensions = conversations.shape
     if gallery.vectors.shape[1] != n_dimensions:
         got = f"{gallery.vectors.shape[1]} and {n_dimensions}"
@@ -184,6 +194,14 @@ def singling_out(
     if len(attacked) > _MOST_ATTACKED:
         rng = np.random.default_rng(np.random.SeedSequence(resampling.seed))
         attacked = np.sort(rng.choice(len(attacked), _MOST_ATTACKED, replace=False))
+    matching = np.full((len(attacked), n_people), True)
+    by_chance = CHANCE
+    if side is not None:
+        known = side_of(gallery.names[attacked], side)[:, None]
+        others = side_of(crowd, side)
+        matching = (known == others) | (known == "") | (others == "")
+        sizes = np.maximum(matching.sum(axis=1), 1)
+        by_chance = float(np.mean(matching.any(axis=1) * (1 - 1 / sizes) ** (sizes - 1)))
     unit = to_unit(conversations.reshape(-1, n_dimensions))
     shares = np.zeros(len(attacked))
     for start, stop in chunk_bounds(len(attacked), _PREDICATES):
@@ -191,21 +209,24 @@ def singling_out(
         scores = (to_unit(gallery.vectors[rows], gallery.norms[rows]) @ unit.T).reshape(
             -1, n_people, n_folds
         )
+        scores[~matching[start:stop]] = -np.inf
         for fold in range(n_folds):
             shares[start:stop] += isolations(np.delete(scores, fold, axis=2), scores[:, :, fold])
     shares /= n_folds
     notes = []
     if left_out:
         notes.append(f"{left_out} speakers with fewer than {n_folds} conversations are left out")
+    if side is not None:
+        notes.append(f"{matching.sum(axis=1).mean():.1f} speakers match on average")
     counts = len(attacked), n_people, n_folds - 1, 1
     interval = mean_interval(shares, resampling)
-    return SinglingOut(interval, CHANCE, *counts, tuple(notes), shares, gallery.names[attacked])
+    return SinglingOut(interval, by_chance, *counts, tuple(notes), shares, gallery.names[attacked])
 
 
 def _conversations(
     trial: Embeddings, utterances: int, averaging: Averaging
-) -> tuple[NDArray[np.float64], int]:
-    """Vectors of conversations, shape (speakers, M + 1, D), and how many speakers have too few."""
+) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    """Return vectors of conversations, shape (speakers, M + 1, D), and the names of the speakers who have enough."""
     if utterances < 1:
         raise DataError(f"expected at least 1 utterance, got {utterances}")
     norms = trial.norms()
@@ -214,7 +235,7 @@ def _conversations(
     counts = np.bincount(codes, minlength=len(names))
     starts = np.cumsum(counts) - counts
     available = counts // utterances
-    # as many as all speakers have that have two, and no more than ten
+    # the least number among speakers with at least two, at most ten
     n_folds = min(
         MOST_CALIBRATION + 1, int(available[available >= 2].min(initial=MOST_CALIBRATION + 1))
     )
@@ -230,4 +251,4 @@ def _conversations(
     lengths = row_norms(means.reshape(-1, means.shape[2])).reshape(len(used), -1)
     size = row_norms(vectors).reshape(len(used), -1).max(axis=1)
     check_norms(lengths.min(axis=1), names[used], what="conversation mean", size=size)
-    return means, len(names) - len(used)
+    return means, names[used]

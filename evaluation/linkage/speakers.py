@@ -1,4 +1,4 @@
-"""Which speakers are found: their own recordings rank first more often than other people's recordings do.
+"""Found speakers: their own recordings rank them first more often than other recordings do.
 
 An attacker that gives all recordings the same name finds the bearer of this name always, and finds nothing. So a
 speaker counts as found only beyond what everybody gets: the recordings that rank the speaker first are compared with
@@ -17,18 +17,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evaluation.linkage.ranks import GalleryTrials
 from evaluation.metrics import eer
 
 CLEARLY = 0.01
 """Level of the test by which a speaker is found."""
 
+MOSTLY = 0.5
+"""Share of the own recordings, beyond that of other people's, above which a speaker is mostly found."""
+
 _SLACK = 1e-9
-# rates of single speakers, from which the lowest tenth by chance is known within about a point
+# number of random rates that determines the lowest tenth by chance within about a point
 _DRAWN = 2000
 
 
 class FoundSpeakers(NamedTuple):
-    """Which of S speakers are found.
+    """The speakers found among S speakers.
 
     Attributes
     ----------
@@ -44,7 +48,7 @@ class FoundSpeakers(NamedTuple):
 
 
 def first_places(values: ArrayLike, models: ArrayLike, segments: ArrayLike) -> NDArray[np.float64]:
-    """Return for each trial whether its model has the highest score of its segment; equal scores share the place.
+    """Return for each trial whether its model has the highest score of its segment; equal scores share the first rank.
 
     Parameters
     ----------
@@ -75,7 +79,7 @@ def found_speakers(
     *,
     level: float = CLEARLY,
 ) -> FoundSpeakers:
-    """Return which speakers are found, and the probabilities of this by chance.
+    """Return the speakers found, and the probabilities of finding them by chance.
 
     Parameters
     ----------
@@ -108,8 +112,87 @@ def found_speakers(
     return FoundSpeakers(is_found, np.array(by_chance))
 
 
+class FirstShares(NamedTuple):
+    """How often each of S speakers ranks first, in own recordings and in other people's.
+
+    Attributes
+    ----------
+    speakers : ndarray of str of shape (S,)
+        Tested speakers, sorted.
+    own, others : ndarray of float64 of shape (S,)
+        Share of the speaker's own recordings, and of other people's, that rank the speaker first.
+    n_own, n_others : ndarray of int64 of shape (S,)
+        Numbers of these recordings.
+    """
+
+    speakers: NDArray[np.object_]
+    own: NDArray[np.float64]
+    others: NDArray[np.float64]
+    n_own: NDArray[np.int64]
+    n_others: NDArray[np.int64]
+
+
+def first_shares(trials: GalleryTrials) -> FirstShares:
+    """Return how often each tested speaker ranks first; equal scores share the place.
+
+    Parameters
+    ----------
+    trials : GalleryTrials
+        See `evaluation.linkage.gallery_trials`.
+    """
+    first = first_places(trials.values, trials.models, trials.rows)
+    targets = trials.is_target
+    n_models = int(trials.models.max()) + 1
+    n_own = np.bincount(trials.models[targets], minlength=n_models)
+    n_others = np.bincount(trials.models[~targets], minlength=n_models)
+    own = np.bincount(trials.models[targets], first[targets], n_models)
+    others = np.bincount(trials.models[~targets], first[~targets], n_models)
+    names = np.full(n_models, "", object)
+    names[trials.models[targets]] = np.array(trials.owners, object)[trials.rows[targets]]
+    tested = np.flatnonzero(n_own)
+    order = tested[np.argsort(names[tested].astype(str), kind="stable")]
+    return FirstShares(
+        names[order],
+        own[order] / n_own[order],
+        others[order] / np.maximum(n_others[order], 1),
+        n_own[order],
+        n_others[order],
+    )
+
+
+def mostly_found(shares: FirstShares, *, level: float = CLEARLY) -> NDArray[np.bool_]:
+    """Return who ranks first in more than half of their recordings beyond what their model gets from everybody.
+
+    A model to which all recordings of one voice are nearest (a hub) ranks first in all of its bearer's recordings too.
+    So a speaker counts if the share of own recordings exceeds that of other people's by more than a half, and is found
+    clearly, see `found_speakers`.
+
+    Parameters
+    ----------
+    shares : FirstShares
+        See `first_shares`.
+    level : float
+        Level of the test.
+
+    Returns
+    -------
+    ndarray of bool of shape (S,)
+
+    Examples
+    --------
+    >>> shares = FirstShares(np.array(["hub", "found"]), [1.0, 0.8], [1.0, 0.01], [10, 10], [90, 90])
+    >>> mostly_found(shares).tolist()
+    [False, True]
+    """
+    own = np.asarray(shares.own)
+    others = np.asarray(shares.others)
+    found = found_speakers(own, shares.n_own, others, shares.n_others, level=level)
+    clearly: NDArray[np.bool_] = found.is_found & (own - others > MOSTLY)
+    return clearly
+
+
 def lowest_tenth(rates: ArrayLike) -> float:
-    """Return the mean of the lowest tenth of some rates, of at least one of them.
+    """Return the mean of the lowest tenth of the rates, at least one of them.
 
     Examples
     --------
@@ -121,7 +204,7 @@ def lowest_tenth(rates: ArrayLike) -> float:
 
 
 def lowest_tenth_by_chance(n_target: ArrayLike, n_nontarget: ArrayLike, *, seed: int = 0) -> float:
-    """Return the mean equal error rate of the lowest tenth of speakers if scores say nothing about them.
+    """Return the mean equal error rate of the lowest tenth of speakers if scores are uninformative.
 
     It is below 50 %, since speakers with few recordings seem recognised by luck.
 
@@ -130,7 +213,7 @@ def lowest_tenth_by_chance(n_target: ArrayLike, n_nontarget: ArrayLike, *, seed:
     n_target, n_nontarget : array_like of int of shape (S,)
         Numbers of trials of each speaker.
     seed : int
-        Of the random scores.
+        Seed of the random scores.
     """
     rng = np.random.default_rng(seed)
     sizes = list(zip(np.asarray(n_target).tolist(), np.asarray(n_nontarget).tolist(), strict=True))

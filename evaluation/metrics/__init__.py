@@ -2,7 +2,7 @@
 
 Two arrays enter, the scores of target and of nontarget trials; each metric is a function of them (`eer`, `min_dcf`,
 `cllr`, `zebra`, `d_sys` ...) and, for many at once, of the scores sorted with ties merged. `Metrics` gives all.
-Without a name of a convention ties are pooled and nothing is added; a reference's own reading has its name.
+By default ties are pooled and nothing is added; named conventions reproduce other tools.
 """
 
 from evaluation.metrics.calibration import (
@@ -24,12 +24,15 @@ from evaluation.metrics.detection import (
     clopper_pearson,
     eer,
     effective_prior,
+    empirical_epsilon,
+    equal_error,
     hull_min_dcf,
     min_dcf,
     prbep,
     reversal,
     reversal_at,
     rocch,
+    rocch_eer,
     sort_with_warning,
     tpr_at_fpr,
 )
@@ -87,6 +90,8 @@ __all__ = [
     "ece",
     "eer",
     "effective_prior",
+    "empirical_epsilon",
+    "equal_error",
     "find_metric",
     "format_profile",
     "format_value",
@@ -109,6 +114,7 @@ __all__ = [
     "reversal_at",
     "roc",
     "rocch",
+    "rocch_eer",
     "sort_ratios",
     "sort_scores",
     "sort_with_warning",

@@ -1,4 +1,4 @@
-"""Calibration metrics: what scores are worth as natural log-likelihood ratios (LLRs).
+"""Calibration metrics: the value of scores as natural log-likelihood ratios (LLRs).
 
 The empirical cross-entropy (ECE) at a target prior P is the mean number of bits that remain unknown about the class of
 a trial after its score was turned into a posterior with that prior:
@@ -35,7 +35,7 @@ from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
 _NO_RATIOS = "so they are no log-likelihood ratios"
-_FEW = 10  # distinct scores, below which signs and the minimum say little
+_FEW = 10  # with fewer distinct scores, signs and the minimum are not conclusive
 _PIECE = 1 << 15
 
 
@@ -136,7 +136,7 @@ def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior)
 
 
 def sort_ratios(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
-    """Return what `sort_with_warning` does, and warn where the scores are no log-likelihood ratios."""
+    """Sort scores as `sort_with_warning` does, and warn if they can hardly be log-likelihood ratios."""
     scores = sort_with_warning(target, nontarget)
     if scores is not target and reversal(scores) is None:
         doubt = doubt_ratios(scores)
@@ -148,15 +148,15 @@ def sort_ratios(target: GivenScores, nontarget: OtherScores = None) -> SortedSco
 def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     """Return why scores can hardly be meant as natural log-likelihood ratios, or None.
 
-    They are none if all have one sign: then not even the best nontarget trial speaks for other speakers. They are none
-    above 1.05 bit, where no scores at all would serve better, and where calibration would save more than half of Cllr
-    and over 0.1 bit, or over 0.3 bit.
+    They are not if all have one sign: then not even the best nontarget trial supports different speakers. Nor are they
+    if Cllr exceeds 1.05 bit, so that no scores at all would be better, and calibration would save more than half of
+    Cllr and over 0.1 bit, or over 0.3 bit.
 
     Parameters
     ----------
     scores : SortedScores
     cost : float, optional
-        Their Cllr in bits, if it is known; NaN to look at the signs alone.
+        Their Cllr in bits, if known; NaN to check only the signs.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def _doubt_signs(scores: SortedScores) -> str | None:
 def pav_llrs(
     target: GivenScores, nontarget: OtherScores = None, *, laplace: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the LLR of each trial after isotonic regression on these same trials.
+    """Return the LLR of each trial after isotonic regression on the same trials.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def softplus(values: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     values : ndarray of float64
-        Of any shape; infinite ones are legal.
+        Array of any shape; values may be infinite.
     """
     result: np.ndarray = np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values)))
     return result
@@ -251,12 +251,12 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
         log_odds = np.log(target_prior) - np.log1p(-target_prior)
         for sign, weights, share in ((-1, target, target_prior), (1, nontarget, 1 - target_prior)):
             total = 0.0
-            for start in range(0, len(llr), _PIECE):  # by pieces that stay in the cache
+            for start in range(0, len(llr), _PIECE):  # process pieces that fit into the cache
                 piece = weights[start : start + _PIECE]
                 kept = piece > 0  # an infinite LLR of the other class must not meet a weight of 0
                 values = sign * llr[start : start + _PIECE][kept] + sign * log_odds
-                with np.errstate(over="ignore"):  # infinite is what it is then
-                    # no scalar product: for that BLAS would wake its threads, which takes longer than the sum
+                with np.errstate(over="ignore"):  # infinity is then the right result
+                    # no dot product: starting the threads of BLAS takes longer than the sum
                     total += float((piece[kept] * softplus(values)).sum())
             result[number] += share * (total / float(weights.sum()))
     result /= np.log(2)

@@ -1,4 +1,4 @@
-"""Where tools disagree: each one's way by name, so that its published numbers can be reproduced.
+"""Conventions of tools that disagree, by name, so that their published numbers can be reproduced.
 
 ``default``
     Equal scores are pooled, nothing is added. The only one that is right for tied scores.
@@ -37,7 +37,7 @@ _TAKEN_FOR_ZERO = 1e-6
 
 
 def _eer_of_zebra(scores: SortedScores, reading: str) -> float:
-    """Return the equal error rate as ZEBRA has it: that of the hull without ties, under Laplace's rule."""
+    """Return ZEBRA's equal error rate: that of the hull without ties, under Laplace's rule."""
     if reading != "rocch":
         return eer(scores, method=reading)
     hull = hull_of(scores.untied.laplace_blocks)
@@ -45,7 +45,7 @@ def _eer_of_zebra(scores: SortedScores, reading: str) -> float:
 
 
 def _eer_of_voiceprivacy(scores: SortedScores, reading: str) -> float:
-    """Return the equal error rate as VoicePrivacy has it: the hull without ties; Kaldi's, SpeechBrain's in float32."""
+    """Return VoicePrivacy's equal error rates: of the hull without ties, of Kaldi, and of SpeechBrain in float32."""
     if reading == "rocch":
         return eer(scores.untied)
     if reading in ("kaldi", "speechbrain"):
@@ -71,31 +71,31 @@ def _cllr_with_underflow(scores: SortedScores) -> float:
 
 
 def _min_cllr_with_rise(scores: SortedScores) -> float:
-    """Return the least Cllr in bits, of LLRs that rise a little in the order of the trials."""
+    """Return the least Cllr in bits, of LLRs that rise slightly in the order of the trials."""
     llr, is_target = _trials(scores, scores.blocks)
     return cllr(SortedScores(llr, is_target.astype(float), (~is_target).astype(float)))
 
 
 def _min_cllr_untied(scores: SortedScores) -> float:
-    """Return the same with targets above nontargets of equal score."""
+    """Return the least Cllr in bits, with targets above nontargets of equal score."""
     return _min_cllr_with_rise(scores.untied)
 
 
 def _population_with_rise(scores: SortedScores) -> float:
-    """Return ZEBRA's population metric in bits, of LLRs that rise a little in the order of the trials."""
+    """Return ZEBRA's population metric in bits, of LLRs that rise slightly in the order of the trials."""
     llr, is_target = _trials(scores, scores.blocks)
     disclosed = [_disclosure(llr[is_target]).mean(), _disclosure(-llr[~is_target]).mean()]
     return float(sum(disclosed) / np.log(2))
 
 
 def _individual_untied(scores: SortedScores) -> float:
-    """Return ZEBRA's individual metric, with targets above nontargets of equal score and LLRs that rise a little."""
+    """Return ZEBRA's individual metric, with targets above nontargets of equal score and slightly rising LLRs."""
     llr, _ = _trials(scores.untied, scores.untied.laplace_blocks)
     return float(np.abs(llr).max() / np.log(10))
 
 
 def _trials(scores: SortedScores, blocks: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Return the LLR of each trial, each a little above the one before, and whether it is a target trial."""
+    """Return the LLR of each trial, each slightly above the one before, and whether it is a target trial."""
     counts = np.stack([scores.target, scores.nontarget], axis=1).ravel()
     if not (counts == np.rint(counts)).all():
         raise DataError(
@@ -109,7 +109,7 @@ def _trials(scores: SortedScores, blocks: Blocks) -> tuple[np.ndarray, np.ndarra
 
 
 def _disclosure(llr: np.ndarray) -> np.ndarray:
-    """Return the disclosure at each LLR in nats; exactly 0 where the LLR counts as 0."""
+    """Return the disclosure at each LLR in nats; exactly 0 if the LLR counts as 0."""
     grown = np.exp(np.minimum(llr, 700.0)) - 1
     grown = np.where(np.abs(llr) <= _TAKEN_FOR_ZERO, 1.0, grown)
     disclosed = 0.25 + (np.minimum(llr, 700.0) / grown - 1) / (2 * grown)

@@ -1,15 +1,15 @@
-"""Detection: equal error rates, costs and single points of the curve, which say how well scores separate the classes.
+"""Detection metrics: equal error rates, costs and single points of the curve.
 
 A trial is accepted when its score is at or above the threshold. `p_miss` is the share of target trials rejected,
 `p_fa` of nontarget trials accepted, both as fractions. Equal scores cannot be distinguished, so they are pooled: every
-number here depends on the scores' order alone, not on the order of the trials. Infinite scores are legal.
+number here depends only on the order of the scores, not on the order of the trials. Scores may be infinite.
 
 The *hull* is the convex hull of the receiver operating characteristic (ROCCH), the best that any monotone calibration
 of the scores could reach; isotonic regression (pool adjacent violators) gives it. `eer`, `min_dcf` and `prbep` are
 those of the hull. Each metric takes the scores of target and of nontarget trials, or `SortedScores` alone.
 
 Real curves have steps, so misses and false alarms are rarely equal at any threshold, and tools differ in what they
-then report as equal error rate (SpeechBrain accepts above the threshold alone):
+then report as equal error rate (SpeechBrain accepts only above the threshold):
 
 ``rocch``
     Where the convex hull of the curve has equal rates; at most 0.5. The default.
@@ -61,7 +61,7 @@ SRE08 = (0.01, 10.0, 1.0)
 """Target prior, cost of a miss and of a false alarm of NIST's evaluation of 2008."""
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
 
-_LEAST = 1e-9  # stands for a count of 0, of which the bound is known without the formula
+_LEAST = 1e-9  # replaces a count of 0, whose bound is known without the formula
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class EqualError:
     rate : float
         The equal error rate, as a fraction.
     threshold : float
-        The score there; for ``rocch`` and ``interpolated`` that on whose step the rates cross.
+        The score there; for ``rocch`` and ``interpolated`` the score at whose step the rates cross.
     p_miss, p_fa : float
-        The rates that it was made of; both are `rate` where a line was followed.
+        The two error rates there; both equal `rate` on an interpolated line.
     """
 
     rate: float
@@ -170,6 +170,47 @@ def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
     return EqualError(rate, threshold, rate, rate)
 
 
+def rocch_eer(scores: SortedScores) -> float:
+    """Return the equal error rate on the ROC convex hull, from the one edge that it lies on.
+
+    The number is that of `eer`, to the last bit where trials count whole times. It takes half as long if nothing else
+    is asked of the scores, as in resamples: an end of a line from accepting all to rejecting all is replaced by the
+    point farthest below the line until no point is below it.
+
+    Examples
+    --------
+    >>> rocch_eer(sort_scores([1.0, 1.0], [1.0]))
+    0.5
+    """
+    misses = scores.misses
+    false_alarms = scores.n_nontarget - scores.rejected
+    first = 0
+    last = len(misses) - 1
+    while True:
+        piece = slice(first, last + 1)
+        below = _below(misses[piece], false_alarms[piece], 0, last - first)
+        farthest = int(below.argmax())
+        if below[farthest] <= 0:
+            break
+        if scores.excess(first + farthest) >= 0:
+            last = first + farthest
+        else:
+            first += farthest
+    on_line = np.flatnonzero(_below(misses, false_alarms, first, last) == 0)
+    ends = on_line[[0, -1]]
+    return crossing_point(misses[ends] / misses[-1], false_alarms[ends] / false_alarms[0])
+
+
+def _below(misses: np.ndarray, false_alarms: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Return how far points are below the line between two of them, times its length; exact for whole numbers."""
+    accepted = false_alarms[first] - false_alarms
+    missed = misses - misses[first]
+    rise = misses[last] - misses[first]
+    run = false_alarms[first] - false_alarms[last]
+    distance: np.ndarray = accepted * rise - missed * run
+    return distance
+
+
 def crossing_point(rising: np.ndarray, falling: np.ndarray) -> float:
     """Return the value at which a rising and a falling curve meet.
 
@@ -214,7 +255,7 @@ class Reversal:
 
 
 def reversal_at(rate: float, n_trials: float) -> Reversal | None:
-    """Return what an interpolated EER says of the direction of scores.
+    """Interpret an interpolated EER as evidence of reversed scores.
 
     Scores without information have an EER of 0.5 with a standard error of at most 0.5 / sqrt(n_trials); above 0.5 by
     twice that they are clearly reversed.
@@ -229,7 +270,7 @@ def reversal_at(rate: float, n_trials: float) -> Reversal | None:
     Returns
     -------
     Reversal or None
-        None where the rate is 0.5 at most.
+        None if the rate is at most 0.5.
 
     Examples
     --------
@@ -242,7 +283,7 @@ def reversal_at(rate: float, n_trials: float) -> Reversal | None:
 
 
 def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | None:
-    """Return how scores are reversed or all equal, or None where they are neither.
+    """Return whether and how scores are reversed or all equal; None if they are neither.
 
     Parameters
     ----------
@@ -257,7 +298,7 @@ def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | N
     if nontarget is not None and not isinstance(target, Scores):
         target = numbers_of(target, "target scores")
         nontarget = numbers_of(nontarget, "nontarget scores")
-        # an EER above 0.5 puts more than half of each class on the wrong side of a threshold: the medians tell at once
+        # with an EER above 0.5 more than half of each class is on the wrong side: compare the medians first
         if not (len(target) and len(nontarget)):
             return None
         middle = float(np.median(target))
@@ -271,7 +312,7 @@ def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | N
 
 
 def sort_with_warning(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
-    """Return what `sort_scores` does, and warn where the scores are clearly reversed or all equal.
+    """Sort scores as `sort_scores` does, and warn if they are clearly reversed or all equal.
 
     Scores that are sorted already, as in resamples, are returned at once, without a warning.
     """
@@ -357,7 +398,7 @@ def act_dcf(
     >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.5
     """
-    from evaluation.metrics.calibration import sort_ratios  # which imports this module
+    from evaluation.metrics.calibration import sort_ratios  # here, since it imports this module
 
     scores = sort_ratios(target, nontarget)
     costs = []
@@ -463,7 +504,7 @@ def hull_min_dcf(
     Returns
     -------
     cost, p_miss, p_fa : float
-        Of several vertices with the same cost the one with the fewest misses.
+        Of several vertices with equal cost the one with the fewest misses.
 
     Raises
     ------
@@ -487,7 +528,7 @@ def hull_min_dcf(
 def clopper_pearson(
     successes: ArrayLike, failures: ArrayLike, *, level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return bounds of a probability that hold it with at least the given confidence.
+    """Return bounds that contain a probability with at least the given confidence.
 
     Of k successes in n independent trials the bounds are quantiles of beta distributions: with a = (1 - level) / 2, the
     quantile a of Beta(k, n - k + 1) and the quantile 1 - a of Beta(k + 1, n - k); 0 where k = 0, and 1 where k = n.
@@ -502,7 +543,7 @@ def clopper_pearson(
     Returns
     -------
     low, high : ndarray of float64
-        Of the shape that both broadcast to.
+        Arrays of the broadcast shape.
 
     References
     ----------
@@ -551,7 +592,7 @@ class TrueAccept:
 
 
 def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float) -> TrueAccept:
-    """Return the largest true-accept rate with a false-accept rate of at most `fpr`, among the thresholds there are.
+    """Return the largest true-accept rate over all thresholds with a false-accept rate of at most `fpr`.
 
     Parameters
     ----------
@@ -576,7 +617,7 @@ def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float
         raise DataError(f"expected a false-accept rate between 0 and 1, got {fpr}")
     n_target = scores.n_target
     n_nontarget = scores.n_nontarget
-    allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may come out a little below 1
+    allowed = fpr * n_nontarget * (1 + 1e-12)  # 0.0001 * 10,000 may be slightly below 1
     cut = int(np.searchsorted(scores.rejected, n_nontarget - allowed))
     accepted = n_target - float(scores.misses[cut])
     low, high = clopper_pearson(accepted, n_target - accepted)
@@ -591,6 +632,83 @@ def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float
         false_accept_rate=(n_nontarget - float(scores.rejected[cut])) / n_nontarget,
         resolved=bool(allowed >= 1),
     )
+
+
+@dataclass(frozen=True)
+class Epsilon:
+    """An empirical lower bound of the epsilon of differential privacy, at one threshold.
+
+    Parameters
+    ----------
+    value : float
+        max(0, log((TPR - delta) / FPR)), in natural units; infinite without a false accept.
+    low : float
+        The same of the lower bound of TPR and the upper bound of FPR: epsilon is at least this, if trials are
+        independent, with the asked confidence.
+    accepted : TrueAccept
+        The rates and the threshold.
+    """
+
+    value: float
+    low: float
+    accepted: TrueAccept
+
+
+def empirical_epsilon(
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    *,
+    fpr: float,
+    delta: float = 0.0,
+    level: float = 0.95,
+) -> Epsilon:
+    """Return how large epsilon of differential privacy is at least, by one threshold: log((TPR - delta) / FPR).
+
+    If what an attacker sees were (epsilon, delta)-differentially private in the speaker, TPR <= exp(epsilon) FPR +
+    delta would hold at every threshold.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
+        Scores.
+    fpr : float
+        Bound on the false-accept rate, which chooses the threshold; see `tpr_at_fpr`.
+    delta : float
+        Of differential privacy, from 0 to below 1.
+    level : float
+        Confidence of `low`; either rate has half of what is missing to 1 (Clopper and Pearson).
+
+    Raises
+    ------
+    DataError
+        As `tpr_at_fpr`, or if `delta` or `level` is out of range.
+
+    References
+    ----------
+    .. [1] "VoxGuard", arXiv 2509.18413, 2025.
+
+    Examples
+    --------
+    >>> found = empirical_epsilon([1.0] * 90 + [0.0] * 10, [1.0] * 10 + [0.0] * 990, fpr=0.01)
+    >>> round(found.value, 3), round(found.low, 3)
+    (4.5, 3.806)
+    """
+    if not (0 <= delta < 1 and 0 < level < 1):
+        raise DataError(f"expected delta from 0 and a level below 1, got {delta} and {level}")
+    scores = sort_scores(target, nontarget)
+    accepted = tpr_at_fpr(scores, fpr=fpr)
+    n_accepted = accepted.value * scores.n_target
+    n_false = accepted.false_accept_rate * scores.n_nontarget
+    least = clopper_pearson(n_accepted, scores.n_target - n_accepted, level=level)[0]
+    most = clopper_pearson(n_false, scores.n_nontarget - n_false, level=level)[1]
+    true_rates = np.array([accepted.value, float(least)]) - delta
+    false_rates = np.array([accepted.false_accept_rate, float(most)])
+    ends = np.zeros(2)
+    more = true_rates > false_rates
+    with np.errstate(divide="ignore"):
+        ends[more] = np.log(true_rates[more] / false_rates[more])
+    value, low = ends.tolist()
+    return Epsilon(value, low, accepted)
 
 
 @dataclass(frozen=True)
@@ -610,7 +728,7 @@ class RateAt:
 
 
 def cost_threshold(scores: SortedScores, prior: float) -> float:
-    """Return the threshold of least detection cost; the lowest of equally good ones, +inf where none is to be accepted.
+    """Return the threshold of least detection cost, the lowest of several; +inf if nothing should be accepted.
 
     Parameters
     ----------
@@ -626,7 +744,7 @@ def cost_threshold(scores: SortedScores, prior: float) -> float:
 
 
 def _kaldi(scores: SortedScores) -> EqualError:
-    """Walk the positions of sorted targets; the condition, once true, stays true, so that halving finds the first."""
+    """Find the first sorted target that satisfies the condition, by bisection: it holds for all later ones."""
     n_target = scores.n_target
     n_nontarget = scores.n_nontarget
     last_cut = len(scores) - 1

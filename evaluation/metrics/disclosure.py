@@ -1,4 +1,4 @@
-"""What scores disclose of the speakers' identity: ZEBRA, for a population and an individual, and linkability D_sys.
+"""Disclosure of identity by scores: ZEBRA, for a population and an individual, and linkability D_sys.
 
 ZEBRA
 -----
@@ -46,7 +46,7 @@ from spkbase.work import one_blas_thread
 # Upper end of |log10 LLR| for each tag; what lies above the last one has no bound
 SCALE = (("0", 0.0), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0), ("F", np.inf))
 
-# Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from the power of 1 on
+# Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from power 1 on
 _SERIES = (0, 1 / 6, -1 / 24, 1 / 360, 1 / 1440, -1 / 10080, -1 / 60480, 1 / 302400, 1 / 2419200)
 
 _SERIES_BELOW = 0.1
@@ -55,13 +55,13 @@ _MATED_PER_BIN = 10
 _MAX_BINS = 100
 _FEW_BINS = 10
 
-# the reference's value may leave the tie-safe one by this much, either way, before it is said to mislead
+# difference from the tie-safe value, in either direction, from which the reference's value is called misleading
 _MISLEADS = 0.1
 
 
 @dataclass(frozen=True)
 class Zebra:
-    """What ZEBRA says of scores.
+    """The ZEBRA metrics of scores.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Zebra:
     individual : float
         Largest |log10 LLR|.
     individual_ceiling : float
-        The largest value of `individual` that so many trials can reach.
+        The largest value of `individual` that this number of trials can reach.
     tag : str
         Category of `individual`.
     """
@@ -177,7 +177,7 @@ def individual(target: GivenScores, nontarget: OtherScores = None) -> float:
 
 
 def individual_ceiling(n_target: float, n_nontarget: float) -> float:
-    """Return the largest `individual` that so many trials can reach: that of scores which separate them without error.
+    """Return the largest `individual` that this number of trials can reach: that of perfectly separated scores.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def individual_ceiling(n_target: float, n_nontarget: float) -> float:
 
 
 def ceiling_note(value: float, ceiling: float) -> str:
-    """Return the sentence on a worst case that more trials might exceed; empty where it is below the ceiling.
+    """Return a note if more trials might exceed the worst case; "" if it is below the ceiling.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
 
 
 def format_value(value: float) -> str:
-    """Return a value as the reference prints it: three decimals, or one digit with an exponent where small, or 0.
+    """Return a value as the reference prints it: three decimals, one digit with an exponent if small, or 0.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def format_value(value: float) -> str:
 
 
 def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
-    """Return what a tag says of the odds of an attacker, in words.
+    """Describe in words what a tag means for the odds of an attacker.
 
     Evidence of |log10 LLR| = x multiplies the odds by 10^x; of even odds it makes 10^x to 1.
 
@@ -294,7 +294,7 @@ def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> 
     Raises
     ------
     DataError
-        If the scale has no such tag.
+        If the tag is not on the scale.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> 
 
 
 def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
-    """Return the lines of the reference's command, a blank one before and after.
+    """Return the lines that the reference prints, with a blank line before and after.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
 
 
 def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 1.0) -> float:
-    """Return the linkability in the reference's binning.
+    """Return the linkability with the histograms of the reference.
 
     Parameters
     ----------
@@ -365,6 +365,8 @@ def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 
     DataError
         If a class is empty, a score is NaN, or omega is not positive and finite.
     """
+    from scipy.integrate import trapezoid  # NumPy has one only since 2.0
+
     scores = sort_with_warning(target, nontarget)
     if not 0 < omega < np.inf:
         raise DataError(f"expected omega to be positive and finite, got {omega}")
@@ -379,7 +381,7 @@ def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 
             return 0.0
         return np.nan
     places = np.searchsorted(scores.thresholds, edges)
-    places[-1] = len(scores)  # the last bin holds its upper edge
+    places[-1] = len(scores)  # the last bin includes its upper edge
     counts = (np.diff(cumulated[places]) for cumulated in (scores.misses, scores.rejected))
     mated, other = (bins / np.diff(edges) / bins.sum() for bins in counts)
     ratio = np.divide(mated, other, out=np.ones_like(mated), where=other != 0)
@@ -387,12 +389,12 @@ def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 
     local[omega * ratio <= 1] = 0
     local[(other == 0) & (mated != 0)] = 1
     centres = (edges[1:] + edges[:-1]) / 2
-    return float(np.trapezoid(local * mated, centres))
+    return float(trapezoid(local * mated, centres))
 
 
 @one_blas_thread()
 def d_sys_pav(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 1.0) -> float:
-    """Return the linkability with likelihood ratios of isotonic regression.
+    """Return the linkability with likelihood ratios from isotonic regression.
 
     It has no bins, and is safe with ties and infinite scores.
 
@@ -427,7 +429,7 @@ def d_sys_pav(target: GivenScores, nontarget: OtherScores = None, *, omega: floa
 
 
 def d_sys_caveat(value: float, scores: SortedScores, *_: str) -> str | None:
-    """Return why the value of `d_sys` is undefined or misleads, or None."""
+    """Return why the value of `d_sys` is undefined or misleading, or None."""
     pav_value = d_sys_pav(scores)
     if np.isnan(value):
         return "undefined: the histogram needs finite scores that are neither all equal nor too far apart"

@@ -24,7 +24,7 @@ from spkbase.work import one_blas_thread
 
 
 class MetricAttributes:
-    """The metrics of `METRICS` as attributes of an `Evaluation`, for type checkers; they are found by their names."""
+    """The metrics of `METRICS` as attributes of an `Evaluation`, for type checkers; they are looked up by name."""
 
     eer: dict[str, float]
     threshold_at_eer: float
@@ -57,12 +57,12 @@ class Evaluation(MetricAttributes, Tabular):
     convention : str
         The convention that every number follows; see `evaluation.metrics.conventions`.
     results : dict
-        What each metric gave, by the key of the report; numbers of one group, such as the equal error rates, are a
+        Result of each metric, by the key of the report; numbers of one group, such as the equal error rates, are a
         dict in it.
     metrics : tuple of Metric
-        The table that was computed; docs/metrics.md says what its rows are.
+        The table that was computed; docs/metrics.md explains its rows.
     intervals : dict of str to (low, high)
-        Confidence intervals by the name that `values` gives; empty unless they were asked for.
+        Confidence intervals by the name that `values` gives; empty unless requested.
     notes : dict of str to str
         Why a number is undefined, infinite or to be read with care.
     """
@@ -76,7 +76,7 @@ class Evaluation(MetricAttributes, Tabular):
     notes: dict[str, str] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a metric gave, by its key in the report."""
+        """Return the result of a metric, by its key in the report."""
         results = vars(self).get("results", {})  # empty while the object is being copied
         if name in results:
             return results[name]
@@ -88,7 +88,7 @@ class Evaluation(MetricAttributes, Tabular):
 
     @property
     def zebra(self) -> Zebra:
-        """Return the disclosure to the population and to an individual, where the table has both."""
+        """Return the disclosure to the population and to an individual, if the table has both."""
         group = self.results.get("zebra", {})
         if not {"population", "individual"} <= set(group):
             raise AttributeError("expected all rows of ZEBRA in the table of metrics")
@@ -123,7 +123,7 @@ class Evaluation(MetricAttributes, Tabular):
         return values
 
     def titles(self) -> dict[str, tuple[str, Unit]]:
-        """Return what tables call each number, and its unit, by the name that `values` gives."""
+        """Return the title and unit of each number in tables, by its name in `values`."""
         titles = {}
         for metric in self.metrics:
             words = {}
@@ -152,7 +152,7 @@ class Evaluation(MetricAttributes, Tabular):
         return columns
 
     def _lines(self) -> list[dict[str, str | None]]:
-        """Return the lines of a table to be read: counts and convention, then each metric, written out."""
+        """Return the lines of a printed table: counts and convention, then each metric."""
         rows: list[dict[str, str | None]] = [
             {"metric": "target trials", "value": f"{self.n_target:,}"},
             {"metric": "nontarget trials", "value": f"{self.n_nontarget:,}"},
@@ -188,7 +188,7 @@ class Evaluation(MetricAttributes, Tabular):
         unknown = [name for name in columns if name not in names]
         if unknown:
             raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
-        # those above are counts
+        # the lines above are counts
         lines = dict(zip(names, self._lines()[-len(names) :], strict=True))
         if caption is None:
             text = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials."
@@ -226,7 +226,7 @@ class Metrics:
     convention : str
         Which convention to follow; see `evaluation.metrics.conventions`.
     metrics : tuple of Metric
-        What to compute.
+        Table of metrics to compute.
     """
 
     priors: Sequence[str | float] = PRIORS
@@ -254,7 +254,7 @@ class Metrics:
         return tuple(rows)
 
     def results(self, scores: SortedScores) -> dict[str, Any]:
-        """Compute what each row gives, a float or a record with a `value`, by the name of the number."""
+        """Compute the result of each row, a float or a record with a `value`, by the name of the number."""
         results: dict[str, Any] = {}
         for row in self.rows:
             for name, point in row.numbers():
@@ -265,12 +265,12 @@ class Metrics:
         return results
 
     def __call__(self, scores: SortedScores) -> dict[str, float]:
-        """Compute the numbers alone."""
+        """Compute only the numbers."""
         return {name: number_of(result) for name, result in self.results(scores).items()}
 
     @one_blas_thread()
     def evaluate(self, scores: SortedScores) -> Evaluation:
-        """Compute them with all that belongs to them, and notes on those to be read with care."""
+        """Compute the full results, with notes on numbers to be read with care."""
         grouped: dict[str, Any] = {}
         notes: dict[str, str] = {}
         results = self.results(scores)

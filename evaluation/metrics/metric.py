@@ -1,4 +1,4 @@
-"""What a metric is: a row of the table, its numbers, its unit, and how the interval of each number is made.
+"""The definition of a metric: a row of the table, its numbers, its unit, and the method of each interval.
 
 How the interval of a metric is made is a `Method`: a scale, a factor of the bias to subtract, and the ends of its
 range; `evaluation.uncertainty.intervals` says why, and makes them.
@@ -47,9 +47,9 @@ class Method:
     Parameters
     ----------
     scale : {"identity", "log", "inverse root", "logit", "complement", "percentile", "none"}
-        Where the error is near to normal; "percentile" takes quantiles, without the rest, and "none" is no interval.
+        Scale on which the error is nearly normal; "percentile" takes only quantiles, and "none" gives no interval.
     factor : float
-        How much of what the resamples are off the value is subtracted as bias; 0 for metrics without the hull.
+        Factor of the difference between resamples and value that is subtracted as bias; 0 for metrics without the hull.
     lower, upper : float
         Least and largest value of the metric; intervals are cut there.
     of_errors : bool
@@ -109,7 +109,7 @@ LINKABILITY = Unit("0 to 1", ".4f")
 
 @dataclass(frozen=True, repr=False)
 class Metric:
-    """A row of the table: a number that scores have.
+    """A row of the table: a number computed from scores.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Metric:
         Gives the number from the `SortedScores`, or a record that holds it as `value` and more about it, which the
         report then shows whole. Where the metric has `points`, it gets the point as last argument.
     title : str
-        What tables print, with ``{}`` for the point; the name by default.
+        Title in tables, with ``{}`` for the point; the name by default.
     unit : Unit
         How tables print the number.
     worse : {"high", "low"}
@@ -130,13 +130,13 @@ class Metric:
         Where a metric has several numbers: the readings, priors or rates at which it is taken. The name of each number
         is that of the metric, a dot and the point.
     over_priors : bool
-        The points are the target priors that `Metrics` is asked for.
+        The points are the target priors of `Metrics`.
     of : tuple of str
         Names of rows above, where the metric is made of their numbers: `compute` gets these instead of the scores.
     short : str
         Heading in the table of groups; the title by default.
     about : str
-        What it is, for a reader who knows scores.
+        Explanation for a reader who knows scores.
     caveat : callable, optional
         Returns why the number is to be read with care, or None; gets what `compute` gave, the scores, the name of
         the convention, and the point.
@@ -150,7 +150,7 @@ class Metric:
     title: str = ""
     unit: Unit = NUMBER
     worse: Literal["high", "low"] = "high"
-    method: Method | Callable[[str], Method] = Method("identity")  # it is frozen
+    method: Method | Callable[[str], Method] = Method("identity")  # a frozen default
     points: tuple[str, ...] | None = None
     over_priors: bool = False
     of: tuple[str, ...] = ()
@@ -160,16 +160,16 @@ class Metric:
     beside: Callable[[float, SortedScores], Mapping[str, Any]] | None = None
 
     def __repr__(self) -> str:
-        return f"Metric({self.name!r})"  # signatures show whole tables
+        return f"Metric({self.name!r})"  # short, since signatures show whole tables
 
     def numbers(self) -> list[tuple[str, str]]:
-        """Return the name of each number with its point, which is empty where the metric has one number alone."""
+        """Return the name of each number with its point, which is "" if the metric has a single number."""
         if self.points is None:
             return [(self.name, "")]
         return [(f"{self.name}.{point}", point) for point in self.points]
 
     def title_at(self, point: str, **beside: Any) -> str:
-        """Return what tables call the number at a point, with what is shown beside it."""
+        """Return the title of the number at a point, with the values shown next to it."""
         title = self.title or f"{self.name}.{point}".rstrip(".")
         if not (point or beside):
             return title
@@ -183,12 +183,12 @@ class Metric:
 
 
 def number_of(result: Any) -> float:
-    """Return the number of what a metric gave: the result itself, or its `value`.
+    """Return the number in the result of a metric: the result itself, or its `value`.
 
     Parameters
     ----------
     result : float, or a record with a `value`
-        What `Metric.compute` gave.
+        Result of `Metric.compute`.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
 
 
 def find_metric(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
-    """Return the row of a number, and its point: also points that are not in the table, such as other priors."""
+    """Return the row and the point of a number, also for points that are not in the table, such as other priors."""
     head, _, point = name.partition(".")
     by_name = {metric.name: metric for metric in metrics}
     if name in by_name:
@@ -246,7 +246,7 @@ def find_metric(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, st
 
 
 def is_prior(text: str) -> bool:
-    """Return whether a text is a prior: a number between 0 and 1.
+    """Return whether a text is a prior, a number between 0 and 1.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The core of every score metric: scores sorted once, equal ones merged, pooled into isotonic blocks.
+"""The core of all score metrics: scores are sorted once, equal ones merged, and pooled into isotonic blocks.
 
 `SortedScores` holds the distinct scores, each with the weight (for trials that count once: the number) of target and of
 nontarget trials that have it. Equal scores cannot be distinguished, so nothing here or above depends on the order of
@@ -58,7 +58,7 @@ class SortedScores:
     Parameters
     ----------
     thresholds : ndarray of float64 of shape (R,)
-        The distinct scores, rising; infinite ones are legal.
+        The distinct scores in ascending order, possibly infinite.
     target, nontarget : ndarray of float64 of shape (R,)
         Weight of the target and of the nontarget trials at each score.
     """
@@ -69,7 +69,7 @@ class SortedScores:
 
     @cached_property
     def n_target(self) -> float:
-        """Return the weight of all target trials; their number, where each counts once."""
+        """Return the weight of all target trials, or their number if each counts once."""
         return float(self.misses[-1])
 
     @cached_property
@@ -108,7 +108,7 @@ class SortedScores:
         """Return the blocks under Laplace's rule of succession, so that no LLR is infinite.
 
         One target and one nontarget trial are added below and above all scores; the blocks, and the prior that is taken
-        off, hold the real trials alone. Pooling may be done in any order, so that it goes on from the blocks.
+        off, count only the real trials. Since pooling may be done in any order, it continues from the blocks.
         """
         blocks = self.blocks
         padded = [
@@ -119,7 +119,7 @@ class SortedScores:
         for weights in (target, nontarget):
             weights[0] -= 1
             weights[-1] -= 1
-        # the added trials may have remained alone
+        # a block may contain only added trials
         real = (target > 0) | (nontarget > 0)
         first = blocks.first[np.clip(starts - 1, 0, len(blocks) - 1)][real]
         last = np.append(first[1:] - 1, blocks.last[-1])
@@ -132,7 +132,7 @@ class SortedScores:
 
     @cached_property
     def untied(self) -> SortedScores:
-        """Return the scores with the nontarget trials of each below its target trials, as if they were not equal."""
+        """Return the scores with ties broken: nontarget trials below target trials of equal score."""
         both = (self.target > 0) & (self.nontarget > 0)
         repeats = 1 + both
         target, nontarget = (
@@ -144,7 +144,7 @@ class SortedScores:
 
     @cached_property
     def in_single_precision(self) -> SortedScores:
-        """Return the scores rounded to float32, those merged that became equal."""
+        """Return the scores rounded to float32, merged if they become equal."""
         with np.errstate(over="ignore"):
             rounded = self.thresholds.astype(np.float32).astype(np.float64)
         starts = np.flatnonzero(np.concatenate([[True], rounded[1:] != rounded[:-1]]))
@@ -155,9 +155,9 @@ class SortedScores:
         return len(self.thresholds)
 
     def excess(self, cut: int | slice) -> Any:
-        """Return the miss rate minus the false-alarm rate where scores are accepted from a cut on, times both counts.
+        """Return the miss rate minus the false-alarm rate for acceptance from a cut on, times both counts.
 
-        That is exact for whole numbers. A slice gives those of several cuts.
+        It is exact for whole numbers. A slice selects several cuts.
         """
         n_target = self.n_target
         n_nontarget = self.n_nontarget
@@ -165,11 +165,11 @@ class SortedScores:
 
     @cached_property
     def crossing(self) -> int:
-        """Return the first cut at which misses are at least as frequent as false alarms, between 1 and R."""
+        """Return the first cut, between 1 and R, at which misses are at least as frequent as false alarms."""
         return int(self.excess(slice(None, -1)).searchsorted(0.0))
 
     def error_rates(self, cut: int) -> tuple[float, float]:
-        """Return miss and false-alarm rate where scores are accepted from place `cut` on, from 0 (all) to R (none)."""
+        """Return the miss and the false-alarm rate for acceptance from `cut` on, between 0 (all) and R (none)."""
         n_target = self.n_target
         n_nontarget = self.n_nontarget
         return float(self.misses[cut]) / n_target, float(
@@ -229,7 +229,7 @@ class Hull:
 
 
 GivenScores: TypeAlias = ArrayLike | Scores | SortedScores
-"""First argument of a metric: scores of target trials, `Scores`, or `SortedScores` alone."""
+"""First argument of a metric: scores of target trials, `Scores`, or only `SortedScores`."""
 
 
 def sort_scores(
@@ -270,7 +270,7 @@ def sort_scores(
         try:
             target, nontarget = split_scores(target, nontarget, missing=missing)  # type: ignore[arg-type]
         except TrialError as error:
-            # which all metrics take
+            # accepted by all metrics
             instead = "ev.sort_scores(scores, key, missing='drop') in the place of both"
             raise error.changed(
                 error.text, remedy=str(error.remedy).replace("missing='drop'", instead)
@@ -284,7 +284,7 @@ def sort_scores(
     target, target_weights = _sorted(target, target_weights, "target", missing)
     nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget", missing)
     both = np.concatenate([target, nontarget])
-    order = np.argsort(both, kind="stable")  # of two sorted halves, which a stable sort only merges
+    order = np.argsort(both, kind="stable")  # a stable sort only merges the two sorted halves
     both = both[order]
     weights = np.concatenate([target_weights, nontarget_weights])[order]
     starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
@@ -309,7 +309,7 @@ def hull_of(blocks: Blocks) -> Hull:
 
 
 def as_count(weight: float) -> int | float:
-    """Return a sum of weights, as int where it is a whole number.
+    """Return a sum of weights, as int if it is a whole number.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def as_count(weight: float) -> int | float:
 
 
 def roc(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of the receiver operating characteristic; equal scores make one slanted piece.
+    """Return the corners of the receiver operating characteristic; equal scores give one slanted piece.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def det_curve(
     box: tuple[float, float, float, float],
     points: int = 101,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a curve of straight pieces (`rocch` or `roc`) on probit axes, where they bend, within a box.
+    """Return a piecewise linear curve (`rocch` or `roc`) on probit axes, which bend it, within a box.
 
     Parameters
     ----------
@@ -382,7 +382,7 @@ def det_curve(
     inside = first <= last
     share = np.linspace(first[inside], last[inside], points, axis=1)  # (E, points)
     curve = start[:, inside, None] + (stop - start)[:, inside, None] * share
-    # rounding may leave a clipped end a little outside
+    # rounding may leave a clipped end slightly outside
     x, y = ndtri(np.clip(curve, low[..., None], high[..., None])).reshape(2, -1)
     return x, y
 
@@ -390,7 +390,7 @@ def det_curve(
 def _sorted(
     scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sort the scores of a class, and their weights with them; scores of weight 0 are left out."""
+    """Sort the scores of a class with their weights, and drop scores of weight 0."""
     check_index(**{f"{name} scores": scores, f"{name} weights": weights})
     scores, counted = acquired_scores(scores, f"{name} scores", missing)
     if not counted.any():
@@ -421,13 +421,13 @@ def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
 
 
 def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the weights of the classes in the isotonic blocks, and the place of the first score of each."""
+    """Return the weights of the classes in the isotonic blocks, and the position of the first score of each."""
     from scipy.optimize import isotonic_regression
 
     weights = target + nontarget
     starts = isotonic_regression(target / weights, weights=weights).blocks[:-1]
     sums = np.stack([np.add.reduceat(target, starts), np.add.reduceat(nontarget, starts)], axis=1)
-    # rounding may have left neighbours of equal slope apart: with whole numbers that is decided exactly
+    # rounding may have separated neighbours of equal slope: whole numbers decide exactly
     pooled: list[tuple[float, float, int]] = []
     for (n_tar, n_non), start in zip(sums.tolist(), starts.tolist(), strict=True):
         while pooled and pooled[-1][0] * n_non >= n_tar * pooled[-1][1]:
@@ -443,7 +443,7 @@ def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.n
 def _clip(
     start: np.ndarray, stop: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of each piece from which to which it lies in the box; first > last where it does not."""
+    """Return the fractions of each piece at which it enters and leaves the box; first > last if it misses the box."""
     step = stop - start
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack([(low - start) / step, (high - start) / step])  # (2 ends, 2 axes, V - 1)

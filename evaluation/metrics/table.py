@@ -1,4 +1,4 @@
-"""The table of metrics: what is computed of scores, how it is printed, which way is worse, how its interval is made.
+"""The table of metrics: how each is computed, printed, judged (which direction is worse) and given an interval.
 
 Everything that shows metrics is made from the rows of `METRICS`: `evaluation.evaluate`, the JSON report, the tables of
 the commands, intervals, groups and docs/metrics.md; docs/own_metric.md says how to write your own: one more row.
@@ -59,7 +59,7 @@ PRIORS = ("0.001", "0.01", "0.05", "0.5")
 
 
 def metrics_with(scale: Sequence[tuple[str, float]]) -> tuple[Metric, ...]:
-    """Return the table of the built-in metrics with other tags of ZEBRA; see `evaluation.metrics.read_scale`."""
+    """Return the table of the built-in metrics with other ZEBRA tags; see `evaluation.metrics.read_scale`."""
     beside = partial(_ceiling_and_tag, scale)
     return tuple(
         replace(row, beside=beside) if row.name == "zebra.individual" else row for row in METRICS
@@ -69,7 +69,7 @@ def metrics_with(scale: Sequence[tuple[str, float]]) -> tuple[Metric, ...]:
 def metrics_at_thresholds_of(
     development: SortedScores, priors: Sequence[str | float] = PRIORS
 ) -> tuple[Metric, ...]:
-    """Return rows of misses and false alarms at the thresholds of a development list: of its EER and least costs.
+    """Return rows of misses and false alarms at thresholds of a development list (of its EER and least costs).
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def metrics_at_thresholds_of(
 def method_of(
     name: str, *, difference: bool = False, metrics: Sequence[Metric] | None = None
 ) -> Method:
-    """Return how the interval of a number is made.
+    """Return the method of the interval of a number.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ METRICS = (
     Metric("zebra.population", population, "ZEBRA population (bit)", Unit("bit", "zebra"), short="population",
            method=Method("complement", HULL_FACTOR, lower=0, upper=1 / np.log(4)),
            about="Expected disclosure of identity over all target priors, 0 to 0.721"),
-    # the largest LLR of a sample grows with it: there is no true value to cover, only a spread to show
+    # the largest LLR grows with the sample: there is no true value to cover, only a spread to show
     Metric("zebra.individual", individual, "ZEBRA individual ({tag}; at most {individual_ceiling})",
            Unit("log10 LLR", "zebra"), method=Method("none", lower=0),
            caveat=_at_the_ceiling, beside=partial(_ceiling_and_tag, SCALE),

@@ -1,7 +1,7 @@
-"""Worst case: the strongest evidence about one person that scores can give, read in four ways.
+"""Worst case: the strongest evidence about one person that scores can give, estimated in four ways.
 
 An attacker who learns a score s multiplies the odds that two recordings are of one person by exp(LLR(s)). The worst
-case is the largest |LLR| over the trials. How large it is depends on what is believed between and beyond the trials:
+case is the largest |LLR| over the trials. Its size depends on what is assumed between and beyond the trials:
 
 * *pav*: isotonic regression under Laplace's rule of succession; ZEBRA's individual metric [1]_ in natural units.
 * *gaussian*: a normal distribution for each class, by its mean and variance; the LLR is a parabola in s, a line where
@@ -13,7 +13,7 @@ case is the largest |LLR| over the trials. How large it is depends on what is be
 
 Two traps of isotonic regression. The LLR of the end block follows from how many trials it holds, and not from how far
 they lie from the others: log((n + 1) N_nontarget / N_target) for n target trials above all nontarget ones. And scores
-that are low for target trials become one block, whose LLR is 0, though whoever inverts them has strong evidence.
+that are low for target trials become one block, whose LLR is 0, although inverting them gives strong evidence.
 The other readings have neither; of them Gaussians believe most in what lies beyond the trials. Notes say where these
 traps are.
 
@@ -41,11 +41,11 @@ from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
 MOST_FREEDOM = 1000.0
-"""Degrees of freedom at most: up to seven deviations from the mean the LLR is that of a Gaussian within 4 %."""
+"""Largest degrees of freedom: up to seven deviations from the mean the LLR equals that of a Gaussian within 4 %."""
 
 
 def gaussian_llrs(scores: SortedScores) -> NDArray[np.float64]:
-    """Return the LLR of each score by Gaussians: log N(s; m_t, v_t) - log N(s; m_n, v_n), m and v by likelihood.
+    """Return Gaussian LLRs: log N(s; m_t, v_t) - log N(s; m_n, v_n), with maximum-likelihood m and v.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def gaussian_llrs(scores: SortedScores) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If a score is infinite, or a class has one score alone.
+        If a score is infinite, or a class has only one score.
     """
     terms = []
     for name, weights in (("target", scores.target), ("nontarget", scores.nontarget)):
@@ -83,7 +83,7 @@ def student_llrs(scores: SortedScores) -> NDArray[np.float64]:
 
 
 def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
-    """Return what seeing a rank says of the candidate on it: log(g_k (N - 1) / (1 - g_k)).
+    """Return the LLR of the candidate on each rank: log(g_k (N - 1) / (1 - g_k)).
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If there are fewer than two ranks, or the shares are none.
+        If there are fewer than two ranks, or the shares are not a distribution.
 
     Examples
     --------
@@ -118,9 +118,9 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
 
 
 def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Return shares with one trial more, whose target speaker may be on any rank: (n g_k + 1 / N) / (n + 1).
+    """Return shares smoothed by one more trial, with its target speaker on any rank: (n g_k + 1 / N) / (n + 1).
 
-    So no evidence of `rank_llrs` is infinite: where the target speaker is first in all of n trials, it is log(n N + 1).
+    So `rank_llrs` stays finite: if the target speaker is first in all of n trials, it is log(n N + 1).
 
     Parameters
     ----------
@@ -142,14 +142,14 @@ def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 def fit_student(
     values: ArrayLike, weights: ArrayLike, *, name: str = "the"
 ) -> tuple[float, float, float]:
-    """Return location, scale and degrees of freedom of a Student's t, by largest likelihood.
+    """Return location, scale and degrees of freedom of a Student's t distribution, by maximum likelihood.
 
     Parameters
     ----------
     values, weights : array_like of float of shape (R,)
         Scores, and how often each counts.
     name : str
-        Whose scores they are, for errors.
+        Name of the class, for errors.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def fit_student(
         freedom = np.exp(log_freedom)
         z = (x - location) / scale
         pull = (freedom + 1) / (freedom + z * z)  # the weight of each score in the fit
-        # sums and no products: those of BLAS differ from machine to machine
+        # sums instead of dot products, which differ between BLAS libraries
         value = log_scale - float(np.sum(share * _log_student(z, freedom)))
         constant = 0.5 * (digamma((freedom + 1) / 2) - digamma(freedom / 2) - 1 / freedom)
         square = z * z
@@ -218,14 +218,14 @@ def fit_student(
 @one_line
 @dataclass(frozen=True)
 class Evidence:
-    """The strongest evidence by one reading.
+    """The strongest evidence by one estimate.
 
     Attributes
     ----------
     llr : float
-        Largest |LLR|, in natural units; NaN where it cannot be said.
+        Largest |LLR|, in natural units; NaN if undefined.
     note : str
-        Why it cannot be said, is infinite or 0, or what it depends on.
+        Why it is undefined, infinite or 0, or what it depends on.
     """
 
     llr: float
@@ -233,7 +233,7 @@ class Evidence:
 
     @property
     def log10(self) -> float:
-        """The same in powers of ten, as ZEBRA's individual metric has it."""
+        """The evidence in powers of ten, as in ZEBRA's individual metric."""
         return self.llr / float(np.log(10))
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class Evidence:
 @one_line
 @dataclass(frozen=True)
 class WorstCase:
-    """The strongest evidence in any trial, by four readings; see the module.
+    """The strongest evidence in any trial, by four estimates; see the module.
 
     Attributes
     ----------
@@ -267,14 +267,14 @@ class WorstCase:
 def worst_case(
     target: GivenScores, nontarget: OtherScores = None, *, ranks: Evidence | None = None
 ) -> WorstCase:
-    """Return the strongest evidence in any trial, by each reading.
+    """Return the strongest evidence in any trial, by each estimate.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     ranks : Evidence, optional
-        That of the ranks of target speakers, which scores alone do not give; see `rank_evidence`.
+        Evidence from the ranks of target speakers, which need more than scores; see `rank_evidence`.
 
     Raises
     ------
@@ -318,7 +318,7 @@ def pav_evidence(scores: SortedScores) -> Evidence:
 
 
 def rank_evidence(shares: ArrayLike, n_rows: int) -> Evidence:
-    """Return the largest |LLR| by ranks of target speakers, kept finite by one more trial; see `smoothed_shares`."""
+    """Return the largest |LLR| by ranks of target speakers, smoothed by one more trial; see `smoothed_shares`."""
     llr = rank_llrs(smoothed_shares(shares, n_rows))
     strongest = int(np.abs(llr).argmax())
     side = "for" if llr[strongest] > 0 else "against"
@@ -335,7 +335,7 @@ def _largest(
     except DataError as error:
         return Evidence(np.nan, f"not given: {error.text}")
     strongest = int(np.abs(llrs).argmax())
-    # a parabola or a heavy tail may turn back beyond the means
+    # the LLR of parabolas or heavy tails may turn back beyond the means
     wrong = (
         (llrs[strongest] > 0) == (strongest < len(llrs) / 2)
         and len(llrs) > 1

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.plots import style
 from evaluation.plots.scores import draw_steps
-from evaluation.plots.style import COLOURS, GREY, Canvas, line_of, marker, named, plain
+from evaluation.plots.style import COLOURS, GREY, Canvas, Style, line_of, marker, named, plain
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 _BAND = 0.16
 _PALE_BAND = 0.10
-_BINS = 20  # of a speaker's linkability
+_BINS = 20  # of the histogram of speakers' linkabilities
 _MOST_MARKED = 200  # speakers
 _CHANCE = plain(GREY, 1.2, (10, 3))
 _DOTS = (0, (1.2, 1.6))
@@ -53,7 +53,7 @@ def plot_linkability(
     curves : mapping of str to Curve, or Curve
         Measured curves by their names in the legend: systems, numbers of utterances or both.
     extrapolations : mapping of str to Extrapolation, optional
-        By the same names: what to draw beyond the gallery, as the estimate of one method within the span of all.
+        Extrapolations by the same names, drawn as the estimate of one method within the span of all.
     method : str
         Which method's estimate to draw.
     logarithmic : bool
@@ -91,28 +91,36 @@ def plot_linkability(
             _draw_measured(axes, curve, look)
             entries.append((look, named(name, _at(curve.values[-1], curve.sizes[-1]))))
             if name in beyond:  # not joined to what was measured, which it need not meet
-                fit = beyond[name]
-                past = fit.sizes >= curve.sizes.max()
-                low, high = fit.ends()
-                _draw_band(axes, fit.sizes[past], low[past], high[past], look["color"], _PALE_BAND)
-                if fit.is_trusted:
-                    axes.plot(
-                        fit.sizes[past],
-                        fit.predictions[method].linkability[past],
-                        **look | {"linestyle": _DOTS},
-                    )
+                _draw_extrapolated(axes, beyond[name], curve.sizes.max(), method, look)
         entries.append((_CHANCE, "chance"))
         if beyond:
-            text = f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"
-            if not all(fit.is_trusted for fit in beyond.values()):
-                text += ", bounds alone where none is trusted"
-            entries.append((plain(GREY) | {"linestyle": _DOTS}, text))
+            entries.append(_entry_of_extrapolations(beyond.values(), method))
         if {curve.top for curve in curves.values()} != {1}:
             y = ("Target speaker is among the first r", *y[1:])
         notes = _notes_of_curves(curves)
         return style.finish(
             axes, canvas, "Linkability", _sizes(_SIZE, 2, farthest), y, entries, notes
         )
+
+
+def _entry_of_extrapolations(fits: Iterable[Extrapolation], method: str) -> tuple[Style, str]:
+    text = f"dotted: {_EXTRAPOLATED} ({method}; band: span of methods)"
+    if not all(fit.is_trusted for fit in fits):
+        text += ", bounds alone where none is trusted"
+    return plain(GREY) | {"linestyle": _DOTS}, text
+
+
+def _draw_extrapolated(
+    axes: Axes, fit: Extrapolation, largest: float, method: str, look: dict[str, Any]
+) -> None:
+    """Draw the span of all methods beyond the largest measured gallery, and the estimate of a method."""
+    past = fit.sizes >= largest
+    sizes = fit.sizes[past]
+    low, high = fit.ends()
+    _draw_band(axes, sizes, low[past], high[past], look["color"], _PALE_BAND)
+    if fit.is_trusted:
+        estimate = fit.predictions[method].linkability[past]
+        axes.plot(sizes, estimate, **look | {"linestyle": _DOTS})
 
 
 def _notes_of_curves(curves: Mapping[str, Curve]) -> str:
@@ -138,7 +146,7 @@ def plot_linkability_panels(
     ----------
     panels : mapping of str to mapping of (str, str) to Curve
         By the title of a panel, such as ``L = 3``, then by attacker, shown by the marker, and anonymiser, shown by the
-        colour; where curves differ in one name alone, the attacker is blank.
+        colour; where curves differ in one name only, the attacker is blank.
     path, title
         See `plot_linkability`; no axes and no TeX.
     """
@@ -157,8 +165,8 @@ def plot_linkability_panels(
     entries = [(plain(colour, 4.0), name) for name, colour in colours.items()]
     entries += [(marker(shape, GREY), name) for name, shape in markers.items() if name]
     with style.figure_for(canvas, 1.2 + 3.4 * len(panels), 4.2, style.PICTURES) as figure:
-        places = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-        for axes, (panel, curves) in zip(places, panels.items(), strict=True):
+        grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
+        for axes, (panel, curves) in zip(grid[0], panels.items(), strict=True):
             axes.set_xscale("log")
             _draw_chance(axes, farthest, curves.values())
             for (attacker, anonymiser), curve in curves.items():
@@ -169,32 +177,32 @@ def plot_linkability_panels(
                     dots = marker(markers[attacker], colours[anonymiser])
                     axes.plot(curve.sizes[marked], curve.values[marked], **dots)
             style.finish(axes, {}, panel, _sizes("", 2, farthest), ("", 0.0, 1.03))
-        _frame(figure, canvas, [places], "Linkability", _SIZE, _LINKED)
-        style.legend_below(places[0], {}, [*entries, (_CHANCE, "chance")], _MEANING_OF_L)
+        _frame(figure, canvas, grid, "Linkability", _SIZE, _LINKED)
+        style.legend_below(grid[0, 0], {}, [*entries, (_CHANCE, "chance")], _MEANING_OF_L)
     return figure
 
 
 def _frame(
-    figure: Figure, canvas: Canvas, places: Any, title: str, across: str, upright: str
+    figure: Figure, canvas: Canvas, grid: Any, title: str, across: str, upright: str
 ) -> None:
     """Label a grid of axes as a whole: the title above, and each axis once in the middle."""
     figure.suptitle(canvas.get("title") or title, fontsize=12)
-    shown = [axes for axes in places[-1] if axes.axison]
+    shown = [axes for axes in grid[-1] if axes.axison]
     shown[len(shown) // 2].set_xlabel(across)
-    places[len(places) // 2][0].set_ylabel(upright)
+    grid[len(grid) // 2][0].set_ylabel(upright)
 
 
 def plot_extrapolation(
     curve: Curve, extrapolation: Extrapolation, *, name: str = "", **canvas: Unpack[Canvas]
 ) -> Figure:
-    """Plot what each method predicts beyond the gallery, on logarithmic axes; what was measured is black and solid.
+    """Plot what each method predicts beyond the gallery, on logarithmic axes; the measured curve is black and solid.
 
     Parameters
     ----------
     curve : Curve
-        What was measured.
+        The measured curve.
     extrapolation : Extrapolation
-        What was not.
+        The extrapolated values.
     name : str
         Name of the system.
     path, ax, title, notes, width
@@ -209,7 +217,7 @@ def plot_extrapolation(
         for method, prediction in extrapolation.predictions.items():
             if not np.isnan(prediction.linkability).all():
                 estimates[method] = prediction
-    # a tail may end, and then its estimate falls without end
+    # the estimate of a bounded tail falls towards 0
     drawn = [prediction.linkability for method, prediction in estimates.items() if method != "tail"]
     black = plain("#000000", 2.2)
     entries = [(black, f"{name} measured".strip())]
@@ -266,13 +274,11 @@ def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figu
             ranks = np.arange(1, len(share) + 1)
             axes.plot(ranks, ranks / len(share), **_CHANCE | {"linewidth": 1.0})
             axes.plot(ranks, share, **line_of(number))
-            shown = [
-                f"rank {rank} {100 * share[rank - 1]:.1f} %"
-                for rank in (1, 10)
-                if rank <= len(share)
-            ]
-            entries.append((line_of(number), named(name, ", ".join([*shown, f"N {len(share):,}"]))))
-        x = _sizes("Rank r", 1, max(len(share) for share in shares.values()))
+            shown = [f"rank 1 {100 * share[0]:.1f} %", f"N {len(share):,}"]
+            if len(share) >= 10:
+                shown.insert(1, f"rank 10 {100 * share[9]:.1f} %")
+            entries.append((line_of(number), named(name, ", ".join(shown))))
+        x = _sizes("Rank r", 1, max(map(len, shares.values())))
         y = ("Identification rate (among the first r)", 0.0, 1.0)
         return style.finish(
             axes, canvas, "Cumulative match characteristic", x, y, [*entries, (_CHANCE, "chance")]
@@ -280,7 +286,7 @@ def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figu
 
 
 def _upright(axes: Axes, values: Sequence[Array]) -> tuple[Any, ...]:
-    """Return label, ends and ticks of the axis of linkability: a logarithmic one where values are to be seen on it."""
+    """Return label, ends and ticks of the axis of linkability, logarithmic on request."""
     axes.set_xscale("log")
     if not values:
         return _LINKED, 0.0, 1.0
@@ -348,13 +354,13 @@ def plot_speaker_grid(
 ) -> Figure:
     """Plot the distribution of linkability over speakers, a row for each attacker and a column for each anonymiser.
 
-    Of one attacker there are as many rows as needed.
+    A single attacker takes as many rows as needed.
 
     Parameters
     ----------
     cells : mapping of (str, str) to array_like of float of shape (n_speakers,)
         Linkability of each speaker, 0 to 1, averaged over sizes, by attacker and anonymiser; where systems differ in
-        one name alone, such as the number of utterances, the attacker is blank.
+        only one name, such as the number of utterances, the attacker is blank.
     path, title
         See `plot_linkability`; no axes and no TeX.
     """
@@ -363,24 +369,24 @@ def plot_speaker_grid(
         not len(column) or not np.isfinite(column).all() for column in values.values()
     ):
         raise DataError("expected a finite linkability for each speaker to plot")
-    rows = list(dict.fromkeys(attacker for attacker, _ in cells))
-    columns = list(dict.fromkeys(anonymiser for _, anonymiser in cells))
+    attackers, anonymisers = zip(*cells, strict=True)
+    rows = list(dict.fromkeys(attackers))
+    columns = list(dict.fromkeys(anonymisers))
     edges = np.linspace(0, 1, _BINS + 1)
-    shares = {
-        name: 100 * np.histogram(column.clip(0, 1), edges)[0] / len(column)
-        for name, column in values.items()
-    }
-    top = 1.08 * max(float(share.max()) for share in shares.values())
+    shares = {}
+    for name, column in values.items():
+        shares[name] = 100 * np.histogram(column.clip(0, 1), edges)[0] / len(column)
+    top = 1.08 * float(np.max(list(shares.values())))
     median = plain("#000000", 1.3)
     quartile = plain("#000000", 1.3, (5, 2))
     wide = len(columns)
     if len(rows) == 1:
         wide = min(wide, 4)
-    grid = list(product(rows, columns))
-    high = -(-len(grid) // wide)
+    names = list(product(rows, columns))
+    high = -(-len(names) // wide)
     with style.figure_for(canvas, 1.0 + 3.0 * wide, 0.8 + 2.4 * high, style.PICTURES) as figure:
-        places = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False)
-        for axes, name in zip_longest(places.flat, grid):
+        grid = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False)
+        for axes, name in zip_longest(grid.flat, names):
             if name not in shares:
                 axes.set_axis_off()
                 continue
@@ -397,14 +403,14 @@ def plot_speaker_grid(
             heading = f"{', '.join(filter(None, name))}\n{numbers}"
             style.finish(axes, {}, heading, ("", -0.02, 1.02), ("", 0.0, top))
         across = "Linkability of a speaker, averaged over gallery sizes"
-        _frame(figure, canvas, places, "Linkability of single speakers", across, "Speakers (%)")
+        _frame(figure, canvas, grid, "Linkability of single speakers", across, "Speakers (%)")
         text = "quartiles: left of Q1 the hard to link, right of Q3 the easy"
-        style.legend_below(places[0, 0], {}, [(median, "median"), (quartile, text)])
+        style.legend_below(grid[0, 0], {}, [(median, "median"), (quartile, text)])
     return figure
 
 
 def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas]) -> Figure:
-    """Plot the linkability of single speakers, in their order, with the sexes as markers unless there are many.
+    """Plot the linkability of single speakers in order, with markers for the sexes unless there are many speakers.
 
     Parameters
     ----------
@@ -413,20 +419,21 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
     path, ax, title, notes, width
         See `plot_linkability`.
     """
-    places = np.arange(1, len(speakers) + 1)
+    positions = np.arange(1, len(speakers) + 1)
     values = np.array([value for value, _ in speakers])
+    sexes = np.array([sex for _, sex in speakers])
     mean = float(values.mean())
     dashed = plain(GREY, 1.2, (6, 3))
     entries = []
     with style.axes_for(canvas, 7.0, 3.6) as axes:
         axes.plot([0.0, len(speakers) + 1.0], [mean, mean], **dashed)
         if len(speakers) > _MOST_MARKED:
-            axes.plot(places, values, **line_of(0))
+            axes.plot(positions, values, **line_of(0))
         else:
-            for number, sex in enumerate(sorted({sex for _, sex in speakers})):
-                chosen = np.array([other == sex for _, other in speakers])
+            for number, sex in enumerate(np.unique(sexes).tolist()):
+                chosen = sexes == sex
                 look = marker("os^"[number % 3], line_of(number)["color"])
-                axes.plot(places[chosen], values[chosen], **look)
+                axes.plot(positions[chosen], values[chosen], **look)
                 entries.append((look, {"f": "female", "m": "male", "": "speaker"}.get(sex, sex)))
         entries.append((dashed, f"mean over speakers ({mean:.2f})"))
         x = ("Speakers, sorted", 0.0, len(speakers) + 1.0)
@@ -460,7 +467,7 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
     Raises
     ------
     DataError
-        If no two conditions differ in one factor alone, or an extension is unknown.
+        If no two conditions differ in exactly one factor, or an extension is unknown.
     """
     if not comparisons.factors:
         raise DataError(
@@ -501,8 +508,9 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
             corrected = ", ".join(
                 f"{kind} {agreement.corrected:.2f}" for kind, agreement in agreements.items()
             )
-            pairs_in_words = "1 pair" if pairs == 1 else f"{pairs} pairs"
-            text = f"{pairs_in_words}, corrected:\n{corrected}"
+            text = f"{pairs} pairs, corrected:\n{corrected}"
+            if pairs == 1:
+                text = f"1 pair, corrected:\n{corrected}"
             ticks.append((float(number), f"{_FACTORS.get(factor, factor)}\n{text}"))
         entries = [(plain(colour, 8.0), words) for colour, words in _EASE.values()]
         level = 100 * float(comparisons.settings["level"])
@@ -515,12 +523,12 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
 
 
 def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canvas]) -> Figure:
-    """Plot how many speakers are easy (or hard) in all conditions that are compared, within those in any of them.
+    """Plot the number of speakers who are easy (or hard) in all compared conditions, within the number in any of them.
 
     Parameters
     ----------
     comparisons : sequence of Comparison
-        Of pairs, or of all levels of a factor at once; see `evaluation.linkage.compare_conditions`.
+        Comparisons of pairs, or of all levels of a factor at once; see `evaluation.linkage.compare_conditions`.
     path, ax, title, notes, width
         See `plot_linkability`.
 

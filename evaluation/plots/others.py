@@ -41,7 +41,7 @@ class TradeOff:
     name : str
         Its name in the legend.
     utility : Interval
-        A rate as a fraction, such as a word error rate, with its interval where there is one.
+        A rate as a fraction, such as a word error rate, with its interval if known.
     eer : Interval
         Equal error rate of the strongest attacker, as a fraction.
     """
@@ -82,17 +82,9 @@ def plot_privacy_utility(
     DataError
         If there is nothing to plot, a number is not finite, or the targets do not rise from 0 to 50 %.
     """
-    if not systems:
-        raise DataError("expected a system to plot", remedy="give utility and an equal error rate")
-    for system in systems:
-        if not (np.isfinite(system.utility.value) and 0 <= system.eer.value <= 1):
-            expected = f"{system.name}: expected a finite utility and an EER from 0 to 1"
-            raise DataError(f"{expected}, got {system.utility.value:g} and {system.eer.value:g}")
-    if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != [*targets]:
-        raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {[*targets]}")
-    rates = 100 * np.array(
-        [[system.utility.value, system.utility.low, system.utility.high] for system in systems]
-    )
+    _check_trade_offs(systems, targets)
+    intervals = [system.utility for system in systems]
+    rates = 100 * np.array([[rate.value, rate.low, rate.high] for rate in intervals])
     lowest = float(np.nanmin(rates))
     highest = float(np.nanmax(rates))
     margin = 0.12 * (highest - lowest) or 1.0
@@ -130,6 +122,17 @@ def plot_privacy_utility(
         )
 
 
+def _check_trade_offs(systems: Sequence[TradeOff], targets: Sequence[float]) -> None:
+    if not systems:
+        raise DataError("expected a system to plot", remedy="give utility and an equal error rate")
+    for system in systems:
+        if not (np.isfinite(system.utility.value) and 0 <= system.eer.value <= 1):
+            expected = f"{system.name}: expected a finite utility and an EER from 0 to 1"
+            raise DataError(f"{expected}, got {system.utility.value:g} and {system.eer.value:g}")
+    if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != [*targets]:
+        raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {[*targets]}")
+
+
 def plot_similarity(
     matrices: Mapping[str, ArrayLike],
     speakers: Sequence[str],
@@ -155,7 +158,7 @@ def plot_similarity(
     Raises
     ------
     DataError
-        If there is no matrix, a shape or a number is none, or an extension is unknown.
+        If there is no matrix, a shape or a value is invalid, or an extension is unknown.
     """
     if not matrices:
         raise DataError("expected a voice similarity matrix to plot, got none")
@@ -169,21 +172,23 @@ def plot_similarity(
             raise DataError(f"matrix {name!r}: expected similarities from 0 to 1")
     blank = np.isnan(next(iter(cells.values())))
     np.fill_diagonal(blank, False)
-    # those who have trials with the same others stand together
+    # speakers with trials against the same others are grouped
     seen: dict[tuple[bool, ...], int] = {}
     groups = [seen.setdefault(tuple(row), len(seen)) for row in blank.tolist()]
     order = sorted(range(len(groups)), key=groups.__getitem__)
     names = []
     for row in order:
         name = speakers[row]
-        names.append(name if len(name) <= 12 else f"{name[:11]}…")
+        if len(name) > 12:
+            name = f"{name[:11]}…"
+        names.append(name)
     middles = np.arange(len(names)) + 0.5
     wide = _SIDE
     if len(speakers) <= _MOST_NAMED:
         wide += 0.6
     with style.figure_for(canvas, wide * len(cells) + 0.9, wide + 0.8, style.PICTURES) as figure:
-        places = figure.subplots(1, len(cells), squeeze=False)[0]
-        for axes, (name, matrix) in zip(places, cells.items(), strict=True):
+        panels = figure.subplots(1, len(cells), squeeze=False)[0]
+        for axes, (name, matrix) in zip(panels, cells.items(), strict=True):
             picture = axes.pcolormesh(
                 matrix[np.ix_(order, order)], cmap="cividis", vmin=0.0, vmax=1.0, linewidth=0
             )
@@ -200,7 +205,7 @@ def plot_similarity(
                 axes.set_xticks(middles, names, rotation=90, fontsize=7.5)
                 axes.set_yticks(middles, names, fontsize=7.5)
                 axes.tick_params(length=0)
-        bar = figure.colorbar(picture, ax=list(places), shrink=0.8, pad=0.02)
+        bar = figure.colorbar(picture, ax=list(panels), shrink=0.8, pad=0.02)
         bar.set_label("similarity: 0 unlike, 0.5 no evidence, 1 alike", fontsize=9.5, color=GREY)
         figure.suptitle(canvas.get("title") or "", fontsize=12)
     return figure

@@ -2,8 +2,8 @@
 over the prior: empirical cross-entropy, Bayes error rates, the ZEBRA profile.
 
 The horizontal axis of a curve over the prior is the prior log-odds log(P / (1 - P)) of a target trial. The default
-system knows the prior alone. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
-notes and width. Scores that look reversed are warned of, and those that are no LLRs where a plot takes them as such.
+system knows only the prior. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
+notes and width. There are warnings of scores that look reversed, and of scores that cannot be LLRs if these are needed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def sorted_systems(
     *,
     sort: bool = True,
 ) -> list[tuple[str, metrics.SortedScores]]:
-    """Return each system's name and scores, `sort`ed by an order; warn of scores that look reversed."""
+    """Return the name and the scores of each system, ordered by `sort`; warn of scores that look reversed."""
     named_scores = []
     for name, *given in _rows_of_systems(systems, key):
         scores = metrics.sort_scores(*given[:2] or [None])
@@ -68,7 +68,7 @@ def sorted_systems(
 
 
 def _rows_of_systems(systems: Systems, key: Any) -> Any:
-    """Return the name of each system and what a user gave for it."""
+    """Return the name of each system and the argument given for it."""
     rows: Any = systems
     if key is not None:
         by_name = systems if isinstance(systems, Mapping) else {"scores": systems}
@@ -120,12 +120,12 @@ WINDOWS = {
 
 
 def fitting_window(rates: Sequence[float]) -> Window:
-    """Return the part of the plane, the same in both directions, that holds error rates well inside.
+    """Return a window, equal in both directions, with the error rates well inside.
 
     Parameters
     ----------
     rates : sequence of float
-        Error rates to be shown; those of 0 or 1, which no probit axis holds, do not count.
+        Error rates to be shown; 0 and 1, which lie at infinity on a probit axis, are ignored.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def fitting_window(rates: Sequence[float]) -> Window:
         (level for level in _LEVELS_HIGH if ndtri(level) >= ndtri(highest) + 0.5), _LEVELS_HIGH[-1]
     )
     ticks = tuple(tick for tick in _TICKS if low <= tick / 100 <= high)
-    if len(ticks) > 11:  # the axis is wide, and the labels of its middle would touch
+    if len(ticks) > 11:  # on a wide axis the labels in the middle would touch
         ticks = tuple(tick for tick in ticks if tick not in (0.2, 0.5, 2, 10, 98))
     return Window((low, high), (low, high), ticks, ticks)
 
@@ -169,14 +169,14 @@ def plot_det(
     systems : sequence of (str, target, nontarget), of (str, Scores, Key) or of (str, SortedScores); or Scores
         One or several systems, by their names in the legend. With a key: `Scores`, or a mapping of names to them.
     key : Key, or array_like of float, optional
-        Of all systems; for an array of target scores, the nontarget scores.
+        Key of all systems; for an array of target scores, the nontarget scores.
     sort : bool
         Put the systems in the order of their EER, the highest first.
     window : {"auto", "sre10", "old", "new", "big"}
-        The part of the plane: grown until the EER and minDCF of each system are well inside, with the same axis twice;
+        The part of the plane: large enough to show the EER and minDCF of each system, with two equal axes;
         or a fixed one, by SIDEKIT's names.
     prior : float, optional
-        Effective target prior (not its logit) of the minDCF point; that of SRE08, 0.0917, by default.
+        Effective target prior (not its logit) of the minDCF point; by default 0.0917, as in SRE08.
     hull_only : bool
         Draw the convex hulls, from which EER and minDCF are read, without the curves themselves.
     path, ax, title, notes, width
@@ -195,19 +195,18 @@ def plot_det(
 
     if window not in ("auto", *WINDOWS):
         raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
-    if prior is None:
-        prior = metrics.effective_prior(*metrics.SRE08)
-    else:
-        prior = metrics.effective_prior(prior)
+    application = metrics.SRE08 if prior is None else (prior,)
+    prior = metrics.effective_prior(*application)
     known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
-    hulls = [scores.hull for _, scores in known]
     points = []
     rates = []
+    counts = []
     for _, scores in known:
         rate = metrics.eer(scores)
         cost, p_miss, p_fa = metrics.hull_min_dcf(scores, prior=prior)
         points.append((rate, cost, p_miss, p_fa))
         rates += [rate, p_miss, p_fa]
+        counts.append((scores.hull.misses[-1], scores.hull.false_alarms[0]))
     shown = WINDOWS.get(window, fitting_window(rates))
     box = (*shown.p_fa, *shown.p_miss)
     low = max(shown.p_fa[0], shown.p_miss[0])
@@ -216,23 +215,12 @@ def plot_det(
     with style.axes_for(canvas, 6.6, 6.9) as axes:
         if low < high:
             axes.plot(*[ndtri(np.array([low, high]))] * 2, **plain(PALE, 1.0))
-        _rule_of_30(axes, shown, [(hull.misses[-1], hull.false_alarms[0]) for hull in hulls])
+        _rule_of_30(axes, shown, counts)
         for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(
             zip(known, points, strict=True)
         ):
             look = line_of(number)
-            slight = look
-            pieces = 0
-            if not hull_only:
-                corners = metrics.roc(scores)
-                # the short pieces of many bend little
-                n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))
-                pieces += _draw_pieces(
-                    axes, *metrics.det_curve(*corners, box=box, points=n_points), n_points, look
-                )
-                slight = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
-            hull = metrics.det_curve(hulls[number].p_miss, hulls[number].p_fa, box=box)
-            pieces += _draw_pieces(axes, *hull, 101, slight)
+            pieces = _draw_curves(axes, scores, box, look, hull_only=hull_only)
             label = named(name, f"EER {100 * rate:.2f} %, minDCF({prior:.2g}) {cost:.3f}")
             visible = (
                 shown.p_fa[0] <= p_fa <= shown.p_fa[1]
@@ -321,7 +309,7 @@ def plot_roc(
         axes.plot(diagonal, diagonal, **plain(PALE, 1.0))
         for number, (name, scores) in enumerate(known):
             p_miss, p_fa = metrics.roc(scores)
-            if lowest_fpr:  # straight pieces bend on this axis
+            if lowest_fpr:  # straight pieces are curved on this axis
                 grid = np.unique(
                     np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]])
                 )
@@ -367,18 +355,9 @@ def plot_histogram(
     looks = {"target": plain(COLOURS[0]), "nontarget": plain(COLOURS[1])}
     strips = []
     for name, scores in reversed(known):  # from below
-        drawn_together = [(name, scores)] if own_scale else known
-        edges = _edges([together for _, together in drawn_together], bins)
-        densities = []
-        counts = []
-        for side in (scores.target, scores.nontarget):
-            densities.append(
-                np.histogram(scores.thresholds, edges, weights=side)[0]
-                / (side.sum() * np.diff(edges))
-            )
-            n_infinite = side[~np.isfinite(scores.thresholds)].sum()
-            more = f", {n_infinite:,.0f} infinite" if n_infinite else ""
-            counts.append((f"{side.sum():,.0f}", more))
+        together = [(name, scores)] if own_scale else known
+        edges = _edges(together, bins)
+        densities, counts = _densities(scores, edges)
         strips.append((name, edges, densities, counts, 1.05 * (float(np.max(densities)) or 1.0)))
     height = 1.0 if own_scale else max(top for *_, top in strips)
     ticks = []
@@ -386,21 +365,20 @@ def plot_histogram(
     with style.axes_for(canvas, 7.0, max(4.8, 1.4 * len(known))) as axes:
         for number, (name, edges, densities, counts, top) in enumerate(strips):
             lines = wrap(name, 24)[:3]
-            places = edges
+            bounds = edges
             scale = 1.0
-            lines += [
-                f"{count} {kind}{more}" for kind, (count, more) in zip(looks, counts, strict=True)
-            ]
+            for kind, (count, more) in zip(looks, counts, strict=True):
+                lines.append(f"{count} {kind}{more}")
             if own_scale:
-                places = np.linspace(0, 1, bins + 1)
+                bounds = np.linspace(0, 1, bins + 1)
                 scale = top
                 lines.append(f"{edges[0]:.3g} to {edges[-1]:.3g}")
             for density, look in zip(densities, looks.values(), strict=True):
-                draw_steps(axes, places, density / scale, look, number * height)
+                draw_steps(axes, bounds, density / scale, look, number * height)
             ticks.append(((number + 0.5) * height, "\n".join(lines)))
-        step = places[1] - places[0]
+        step = bounds[1] - bounds[0]
         ends = [(0.0, "lowest"), (1.0, "highest")] if own_scale else []
-        x = ("Score", places[0] - step, places[-1] + step, ends)
+        x = ("Score", bounds[0] - step, bounds[-1] + step, ends)
         y: tuple[Any, ...] = ("Density", 0.0, height)
         if len(known) > 1:
             if own_scale:
@@ -413,6 +391,21 @@ def plot_histogram(
             for (kind, look), (count, more) in zip(looks.items(), counts, strict=True):
                 entries.append((look, named(f"{name}, {kind}", f"{count} trials{more}")))
         return style.finish(axes, canvas, "Distribution of scores", x, y, entries)
+
+
+def _densities(
+    scores: metrics.SortedScores, edges: np.ndarray
+) -> tuple[list[np.ndarray], list[tuple[str, str]]]:
+    """Return the densities of target and nontarget scores, and their numbers as texts, infinite ones apart."""
+    densities = []
+    counts = []
+    for side in (scores.target, scores.nontarget):
+        in_bins = np.histogram(scores.thresholds, edges, weights=side)[0]
+        densities.append(in_bins / (side.sum() * np.diff(edges)))
+        n_infinite = side[~np.isfinite(scores.thresholds)].sum()
+        more = f", {n_infinite:,.0f} infinite" if n_infinite else ""
+        counts.append((f"{side.sum():,.0f}", more))
+    return densities, counts
 
 
 def draw_steps(
@@ -592,13 +585,13 @@ def plot_ape(
     sort : bool
         Put the systems in the order of their Cllr.
     normalised : bool
-        Divide by the error rate of deciding by the prior alone (NBER).
+        Divide by the error rate of deciding by the prior (NBER).
     log_odds : (float, float)
         See `plot_zebra`.
     curves
         See `plot_ece`.
     with_eer : bool
-        Of error rates that are not normalised: draw the EER of each system, the highest that its dotted curve reaches.
+        Also draw the EER of each system, the maximum of its dotted curve; only without `normalised`.
     """
     if with_eer and normalised:
         raise DataError(
@@ -626,18 +619,40 @@ def _warn_of_ratios(name: str, scores: metrics.SortedScores, cllr: float) -> Non
         _log.warning("plot of %s: %s", name, doubt)
 
 
+def _draw_curves(
+    axes: Axes,
+    scores: metrics.SortedScores,
+    box: tuple[float, float, float, float],
+    look: Style,
+    *,
+    hull_only: bool,
+) -> int:
+    """Draw a DET curve and its convex hull, or the hull alone; return the number of pieces within the window."""
+    pieces = 0
+    if not hull_only:
+        corners = metrics.roc(scores)
+        # the short pieces of many bend little
+        n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))
+        curve = metrics.det_curve(*corners, box=box, points=n_points)
+        pieces += _draw_pieces(axes, *curve, n_points, look)
+        look = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
+    hull = metrics.det_curve(scores.hull.p_miss, scores.hull.p_fa, box=box)
+    return pieces + _draw_pieces(axes, *hull, 101, look)
+
+
 def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
-    """Draw lines of 30 errors, in the systems' colours where their numbers of trials differ; the first has a label."""
+    """Draw lines of 30 errors, in the colours of the systems if their numbers of trials differ; label the first."""
     from scipy.special import ndtri
 
-    n_target = [target for target, _ in counts]
-    n_nontarget = [nontarget for _, nontarget in counts]
+    n_target, n_nontarget = zip(*counts, strict=True)
     for across, (low, high), numbers in (
         (False, window.p_fa, n_nontarget),
         (True, window.p_miss, n_target),
     ):
         shares = []
-        for number in dict.fromkeys(number for number in numbers if low < 30 / number < high):
+        for number in dict.fromkeys(numbers):
+            if not low < 30 / number < high:
+                continue
             shares.append(float((ndtri(30 / number) - ndtri(low)) / (ndtri(high) - ndtri(low))))
             if len(set(numbers)) == 1:
                 colour = GREY
@@ -662,7 +677,7 @@ def _probit_axis(label: str, ends: tuple[float, float], ticks: Sequence[float]) 
 
 
 def _draw_pieces(axes: Axes, x: np.ndarray, y: np.ndarray, points: int, look: Style) -> int:
-    """Draw a curve that leaves the window and comes back; return the number of its pieces."""
+    """Draw a curve that may leave the window and re-enter it; return the number of its pieces."""
     if not len(x):
         return 0
     x = x.reshape(-1, points)
@@ -678,10 +693,9 @@ def _from_the_highest_eer(scores: metrics.SortedScores) -> float:
     return -float(metrics.eer(scores))
 
 
-def _edges(systems: Sequence[metrics.SortedScores], bins: int) -> np.ndarray:
-    finite = np.concatenate(
-        [scores.thresholds[np.isfinite(scores.thresholds)] for scores in systems]
-    )
+def _edges(systems: Sequence[tuple[str, metrics.SortedScores]], bins: int) -> np.ndarray:
+    thresholds = np.concatenate([scores.thresholds for _, scores in systems])
+    finite = thresholds[np.isfinite(thresholds)]
     if not len(finite):
         raise DataError("expected finite scores to plot, got infinite ones alone")
     low = float(finite.min())
@@ -716,7 +730,7 @@ def _plot_pairs(
     *,
     with_eer: bool = False,
 ) -> Figure:
-    """Plot the actual curve of each system as its line, and the least one dotted below it; or one of them as a line."""
+    """Plot the actual curve of each system as a line and the minimum as a dotted line below; or only one of them."""
     if curves not in ("both", "actual", "minimum"):
         raise DataError(f"expected curves to be both, actual or minimum, got {curves!r}")
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
@@ -749,7 +763,7 @@ def _plot_pairs(
             entries.append(
                 (plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve")
             )
-        # badly calibrated scores leave the picture
+        # the curves of badly calibrated scores leave the plot
         top = min(1.08 * highest, 2 * float(default.max()))
         x = (_ODDS, grid[0], grid[-1])
         title = label.removesuffix(" (bit)")

@@ -68,7 +68,7 @@ SETTINGS: dict[Any, Any] = {
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (10, 3)))
 _LEGEND_WIDTH = 72  # characters
 _NARROW_LEGEND = 46
-_SMALLEST = 2 / 3  # of the fonts
+_SMALLEST = 2 / 3  # smallest scale of the fonts
 _NO_DATE: dict[str, dict[str, None]] = {
     ".png": {},
     ".pdf": {"CreationDate": None},
@@ -86,7 +86,7 @@ class Canvas(TypedDict, total=False):
     ax : Axes of matplotlib
         Where to draw, with the caller's rcParams; a new figure by default.
     title : str
-        Title above the plot; an empty one for none, as in a paper that has a caption.
+        Title above the plot; empty for none, as for a figure with a caption.
     notes : bool
         Whether to print the explanation of the lines above the legend; true by default.
     width : float
@@ -112,25 +112,25 @@ def line_of(number: int, **changes: Any) -> Style:
 
 
 def plain(colour: str, linewidth: float = 1.8, dash: tuple[float, ...] = ()) -> Style:
-    """Return a line of a colour, with lengths of dashes and gaps in units of its width; solid by default."""
+    """Return a coloured line with lengths of dashes and gaps in units of its width; solid by default."""
     linestyle = (0, dash) if dash else "-"
     return {"color": colour, "linestyle": linestyle, "linewidth": linewidth}
 
 
 def marker(shape: str, colour: str) -> Style:
-    """Return a marker alone, without a line."""
+    """Return a marker without a line."""
     look = {"marker": shape, "markersize": 8, "markeredgecolor": "white", "zorder": 5}
     return {"color": colour, "linestyle": "none"} | look
 
 
 def named(name: str, numbers: str) -> str:
-    """Return a label of the legend: a name, and its numbers in brackets, which stay on one line."""
+    """Return a legend label: a name, and numbers in brackets, which are kept on one line."""
     return f"{name} " + f"({numbers})".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Set matplotlib to the settings of the files that this package writes, as long as the block lasts.
+    """Apply the settings for files written by this package within the block.
 
     Examples
     --------
@@ -149,14 +149,14 @@ def house_style() -> Iterator[None]:
 def figure_for(
     canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS
 ) -> Iterator[Figure]:
-    """The figure of given axes, or a new one; written into the files when the block ends.
+    """Yield the figure of given axes, or a new one, which is written to the files when the block ends.
 
     Parameters
     ----------
     canvas : Canvas
-        What the caller of a plot asks for.
+        The canvas that the caller asks for.
     width, height : float
-        Default size in inches, without what the legend takes.
+        Default size in inches, without the legend.
     forms : sequence of str
         Extensions of the formats that the plot can be written in.
 
@@ -168,20 +168,9 @@ def figure_for(
     unknown = set(canvas) - set(Canvas.__annotations__)
     if unknown:
         raise TypeError(f"unexpected keyword arguments of a plot: {', '.join(sorted(unknown))}")
-    path = canvas.get("path")
+    paths = _checked_paths(canvas.get("path"), forms)
     ax = canvas.get("ax")
     asked = canvas.get("width")
-    if isinstance(path, (str, Path)):
-        path = [path]
-    paths = list(map(Path, path or ()))
-    for file in paths:
-        if file.suffix.lower() not in forms:
-            remedy = f"use one of {', '.join(forms)}"
-            raise DataError(
-                f"no format of plots is known for the extension {file.suffix!r}",
-                file=file,
-                remedy=remedy,
-            )
     corner = canvas.get("legend") or ""
     if corner not in ("", *CORNERS):
         raise DataError(
@@ -189,45 +178,63 @@ def figure_for(
         )
     import matplotlib
 
-    with (
-        house_style() if paths and ax is None else matplotlib.rc_context({"text.parse_math": False})
-    ):
+    settings: Any = matplotlib.rc_context({"text.parse_math": False})
+    if paths and ax is None:
+        settings = house_style()
+    with settings:
         figure: Any
-        if ax is None:
-            figure = _picture()(figsize=(width, height), layout="constrained")
-        else:
+        if ax is not None:
             figure = ax.get_figure()
-        if ax is None and asked:
-            scale = asked / width
-            width = asked
-            height = scale * height
-            figure.set_size_inches(width, height)
-            figure.fonts = min(max(scale, _SMALLEST), 1.0)
-            figure.letters = round(_LEGEND_WIDTH * scale / figure.fonts)
-            for name in (
-                "font.size",
-                "axes.labelsize",
-                "axes.titlesize",
-                "legend.fontsize",
-                "legend.title_fontsize",
-            ):
-                size = matplotlib.rcParams[name]
-                if isinstance(size, float):  # else a word, which follows font.size
-                    matplotlib.rcParams[name] = figure.fonts * size
+        else:
+            figure = _picture()(figsize=(width, height), layout="constrained")
+            if asked:
+                _scale_fonts(figure, asked / width)
+                height = asked / width * height
+                width = asked
+                figure.set_size_inches(width, height)
         figure = figure.figure  # of a part of a figure, the whole
         yield figure
         for file in paths:
             form = file.suffix.lower()
             if form == ".tex":
-                write_text(
-                    file, to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, ""))
-                )
+                text = to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, ""))
+                write_text(file, text)
                 continue
             options: dict[str, Any] = {"dpi": 150, "metadata": _NO_DATE[form]}
-            if not asked:  # else the margins would add to the width
+            if not asked:  # otherwise the margins would add to the width
                 options |= {"bbox_inches": "tight", "pad_inches": 0.1}
             with atomic_path(file) as temporary:
                 figure.savefig(temporary, format=form[1:], **options)
+
+
+def _checked_paths(path: Any, forms: Sequence[str]) -> list[Path]:
+    """Return the files of a plot; a DataError if it cannot be written in a format."""
+    if isinstance(path, (str, Path)):
+        path = [path]
+    paths = list(map(Path, path or ()))
+    for file in paths:
+        if file.suffix.lower() not in forms:
+            text = f"no format of plots is known for the extension {file.suffix!r}"
+            raise DataError(text, file=file, remedy=f"use one of {', '.join(forms)}")
+    return paths
+
+
+def _scale_fonts(figure: Any, scale: float) -> None:
+    """Scale the fonts of a figure that is narrower or wider than usual, within limits."""
+    import matplotlib
+
+    figure.fonts = min(max(scale, _SMALLEST), 1.0)
+    figure.letters = round(_LEGEND_WIDTH * scale / figure.fonts)
+    for name in (
+        "font.size",
+        "axes.labelsize",
+        "axes.titlesize",
+        "legend.fontsize",
+        "legend.title_fontsize",
+    ):
+        size = matplotlib.rcParams[name]
+        if isinstance(size, float):  # else a word, which follows font.size
+            matplotlib.rcParams[name] = figure.fonts * size
 
 
 @contextmanager
@@ -257,9 +264,9 @@ def finish(
     axes : Axes
         Drawn into.
     canvas : Canvas
-        What the caller of the plot asks for.
+        The canvas that the caller asks for.
     title : str
-        Title where the canvas has none.
+        Title if the canvas has none.
     x, y : (str, float, float) or (str, float, float, sequence of (float, str))
         Label, ends, and places and texts of the ticks where matplotlib's own do not serve.
     entries : sequence of (Style, str)
@@ -267,7 +274,7 @@ def finish(
     notes : str
         Lines above the legend that explain it.
     square : bool
-        As high as it is wide.
+        Whether the axes are square.
     """
     for axis, ticks in ((axes.xaxis, x[3:]), (axes.yaxis, y[3:])):
         if ticks and ticks[0]:
@@ -275,7 +282,7 @@ def finish(
     axes.set(xlabel=x[0], xlim=x[1:3], ylabel=y[0], ylim=y[1:3])
     if square:
         axes.set_box_aspect(1)
-    axes.minorticks_off()  # of logarithmic axes
+    axes.minorticks_off()  # logarithmic axes have minor ticks
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     if entries:
@@ -283,7 +290,7 @@ def finish(
     asked = canvas.get("title")
     if asked is not None:
         title = asked
-    # above the axes, by `write_in_margin`
+    # written above the axes by `write_in_margin`
     labelled = any(not text.get_rotation() for text in axes.texts)
     pad = 18 if labelled else 8
     axes.set_title(title, pad=pad)
@@ -295,7 +302,7 @@ def finish(
 def legend_below(
     axes: Axes, canvas: Canvas, entries: Sequence[tuple[Style, str]], notes: str = ""
 ) -> None:
-    """Put a legend into its corner, or below the figure, which grows by it; below the axes where they are given."""
+    """Put a legend into a corner, or below the figure, which grows accordingly; below the axes if these were given."""
     from matplotlib.lines import Line2D
 
     where: Any
@@ -320,8 +327,11 @@ def legend_below(
     title = ""
     if canvas.get("notes", True):
         title = _wrapped(notes, widest)
-    handles = [Line2D([], [], **style) for style, _ in entries]
-    labels = [_wrapped(label, letters) for _, label in entries]
+    handles = []
+    labels = []
+    for style, label in entries:
+        handles.append(Line2D([], [], **style))
+        labels.append(_wrapped(label, letters))
     where.legend(
         handles,
         labels,
@@ -334,7 +344,7 @@ def legend_below(
 
 
 def write_in_margin(axes: Axes, text: str, share: float, *, across: bool = False) -> None:
-    """Write at a share of the side above the axes, or right of them, but not round a corner."""
+    """Write in the margin above or to the right of the axes, at a fraction of that side."""
     import matplotlib
 
     share = min(max(share, 0.1), 0.9)
@@ -357,12 +367,12 @@ def _wrapped(text: str, width: int) -> str:
 
 @cache
 def _picture() -> Any:
-    """The class of our figures: apart from pyplot, and shown as a result by a notebook."""
+    """Figures independent of pyplot that notebooks display as results."""
     from matplotlib.figure import Figure
 
     class Picture(Figure):
         letters = _LEGEND_WIDTH
-        fonts = 1.0  # as a share of the default size
+        fonts = 1.0  # scale relative to the default size
 
         def _repr_png_(self) -> bytes:
             buffer = BytesIO()

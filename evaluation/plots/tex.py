@@ -1,10 +1,11 @@
-"""Axes as stand-alone pgfplots documents: ``pdflatex`` alone makes a page of them, nothing of this project is needed.
+"""Axes as stand-alone pgfplots documents: ``pdflatex`` typesets them without any file of this project.
 
 Long curves are thinned to what can be seen on the page, since TeX has little memory.
 """
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from spkbase.showing import escape_tex as escape
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_GRID = 3000  # distinguishable steps of an axis
+_GRID = 3000  # distinguishable positions along an axis
 _MARKS = {"o": "*", "s": "square*", "^": "triangle*", "D": "diamond*", "v": "triangle*"}
 _HEAD = r"""% Compile with pdflatex; needs the packages standalone and pgfplots.
 \documentclass[border=4pt]{standalone}
@@ -41,9 +42,9 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
     ----------
     axes : Axes of matplotlib
     width, height : float
-        Of the plot in inches; three quarters of it are the axes.
+        Size of the plot in inches; the axes take three quarters.
     corner : str
-        Of the axes for the legend, as pgfplots names it; below them by default.
+        Corner of the axes for the legend, as pgfplots names it; below the axes by default.
     """
     figure: Any = axes.get_figure()
     if figure is not None and figure.legends:
@@ -69,23 +70,8 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
         points = _points(axes, np.column_stack(line.get_data()))
         lines += [rf"\addplot[{_style(line)}, forget plot] coordinates {{", *points, "};"]
     if legend is not None:
-        entries = [
-            ("empty legend", part) for part in legend.get_title().get_text().split("\n") if part
-        ]
-        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
-            first, *others = text.get_text().split("\n")
-            entries += [(_style(handle), first), *(("empty legend", other) for other in others)]
-        lines += [
-            rf"\addlegendimage{{{style}}}\addlegendentry{{{escape(text)}}}"
-            for style, text in entries
-        ]
-    for text in texts:
-        x, y = text.xy
-        anchor = "anchor=north, rotate=90" if text.get_rotation() else "anchor=south"
-        bold = r"\bfseries" if text.get_fontweight() == "bold" else ""
-        options = rf"{anchor}, font=\scriptsize{bold}, {_colour('text', text.get_color())}"
-        node = rf"\node[{options}] at (rel axis cs:{x:.4g},{y:.4g})"
-        lines.append(rf"{node} {{{escape(text.get_text())}}};")
+        lines += _entries(legend)
+    lines += map(_node, texts)
     return "\n".join([*lines, r"\end{axis}", r"\end{tikzpicture}", r"\end{document}", ""])
 
 
@@ -96,7 +82,7 @@ def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
     ----------
     points : ndarray of float64 of shape (N, 2)
     ends : ndarray of float64 of shape (2, 2)
-        Of both axes.
+        Ends of both axes.
     """
     low = ends[:, 0]
     span = ends[:, 1] - ends[:, 0]
@@ -110,6 +96,29 @@ def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:
     return np.asarray(low + span * steps / _GRID)
 
 
+def _entries(legend: Any) -> list[str]:
+    entries = []
+    for part in filter(None, legend.get_title().get_text().split("\n")):
+        entries.append(("empty legend", part))
+    for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+        style = _style(handle)
+        for part in text.get_text().split("\n"):
+            entries.append((style, part))
+            style = "empty legend"
+    return [
+        rf"\addlegendimage{{{style}}}\addlegendentry{{{escape(text)}}}" for style, text in entries
+    ]
+
+
+def _node(text: Any) -> str:
+    x, y = text.xy
+    anchor = "anchor=north, rotate=90" if text.get_rotation() else "anchor=south"
+    bold = r"\bfseries" if text.get_fontweight() == "bold" else ""
+    options = rf"{anchor}, font=\scriptsize{bold}, {_colour('text', text.get_color())}"
+    node = rf"\node[{options}] at (rel axis cs:{x:.4g},{y:.4g})"
+    return rf"{node} {{{escape(text.get_text())}}};"
+
+
 def _axis(letter: str, axis: Any) -> list[str]:
     from matplotlib.ticker import FixedLocator
 
@@ -121,13 +130,14 @@ def _axis(letter: str, axis: Any) -> list[str]:
     options += f" {letter}label={{{escape(axis.get_label_text())}}},"
     if not isinstance(axis.get_major_locator(), FixedLocator):
         return [f"  {options}"]
-    texts = [
-        r" \\ ".join(map(escape, label.get_text().split("\n"))) for label in axis.get_ticklabels()
-    ]
-    ticks = ",".join(f"{tick:.7g}" for tick in scaled(axis.get_ticklocs()))
-    labels = ",".join(f"{{{text}}}" for text in texts)
+    ticks = ",".join(map("{:.7g}".format, scaled(axis.get_ticklocs())))
+    texts = []
+    for label in axis.get_ticklabels():
+        text = r" \\ ".join(map(escape, label.get_text().split("\n")))
+        texts.append(f"{{{text}}}")
+    labels = ",".join(texts)
     line = f"  {letter}tick={{{ticks}}}, {letter}ticklabels={{{labels}}},"
-    if any(r"\\ " in text for text in texts):
+    if r"\\ " in labels:
         line += f"  {letter}ticklabel style={{align=center}},"
     return [f"  {options}", line]
 
@@ -137,7 +147,7 @@ def _points(axes: Axes, vertices: Any) -> list[str]:
 
     Ends and corners of the curve are kept; infinite values are put beyond the edge of the axes.
     """
-    scaled = axes.transScale.transform  # of logarithmic axes
+    scaled = axes.transScale.transform  # takes logarithms on logarithmic axes
     ends = np.column_stack([axes.get_xlim(), axes.get_ylim()])
     points = thinned(scaled(np.asarray(vertices, np.float64)), scaled(ends).T)
     texts = [f"({x:.6g},{y:.6g})" for x, y in points.tolist()]
@@ -150,9 +160,10 @@ def _style(line: Any) -> str:
     if line.get_linestyle() in ("None", "none"):
         parts.append("only marks")
     elif offset_and_dashes[1]:
-        lengths = [f"{length * line.get_linewidth():.3g}pt" for length in offset_and_dashes[1]]
-        pairs = zip(lengths[0::2], lengths[1::2], strict=True)
-        parts.append("dash pattern=" + " ".join(f"on {on} off {off}" for on, off in pairs))
+        pattern = []
+        for state, length in zip(cycle(("on", "off")), offset_and_dashes[1], strict=False):
+            pattern.append(f"{state} {length * line.get_linewidth():.3g}pt")
+        parts.append(f"dash pattern={' '.join(pattern)}")
     if line.get_marker() in _MARKS:
         edge = _colour("draw", line.get_markeredgecolor())
         inside = _colour("fill", line.get_markerfacecolor())
@@ -171,5 +182,6 @@ def _style(line: Any) -> str:
 def _colour(key: str, colour: Any) -> str:
     from matplotlib.colors import to_rgb
 
-    red, green, blue = (round(255 * part) for part in to_rgb(colour))
-    return f"{key}={{rgb,255:red,{red};green,{green};blue,{blue}}}"
+    red, green, blue = to_rgb(colour)
+    parts = f"red,{round(255 * red)};green,{round(255 * green)};blue,{round(255 * blue)}"
+    return f"{key}={{rgb,255:{parts}}}"

@@ -1,4 +1,4 @@
-"""What results say beside rates: how they were made, what was checked, how useful the speech still is."""
+"""What results contain besides rates: how they were made, what was checked, and the utility of the speech."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Anonymiser(KnownRow):
     name : str
         Name of the anonymiser.
     settings : mapping
-        Its own settings, as far as they are known.
+        Its settings, as far as they are known.
     taken, made : tuple of str, optional
-        Data directories whose anonymised twins were found, and those that were anonymised by this run.
+        Data directories with an existing anonymised twin, and directories anonymised by this run.
     training_draws : int, optional
         Number of anonymised versions of the training speech.
     trial_draws, enrolment_draws : dict of str to int, optional
@@ -76,7 +76,7 @@ class TriedChain(KnownRow):
 
 @dataclass(frozen=True)
 class ChosenBackend(KnownRow):
-    """How an attacker that compares vectors chose its backend, by cross-validation over training speakers.
+    """The backend of an attacker that compares vectors, chosen by cross-validation over training speakers.
 
     Attributes
     ----------
@@ -198,13 +198,13 @@ class AttackersRun(Row):
     of_others : tuple of str
         User-supplied ones.
     networks : tuple of str, optional
-        Those with a neural network.
+        Attackers with a neural network.
     undoing : tuple of str
-        Those that invert the anonymisation.
+        Attackers that invert the anonymisation.
     explained : dict of str to str
         A line for each.
     text : str
-        How many were run, and what that means for the result.
+        Number of attackers, and what it means for the result.
     """
 
     names: tuple[str, ...] = ()
@@ -406,7 +406,7 @@ class Protocol(KnownRow):
 
 @dataclass(frozen=True)
 class Average(KnownRow):
-    """An average over lists of trials, as challenges rank by.
+    """An average over lists of trials, as used in the rankings of challenges.
 
     Attributes
     ----------
@@ -469,7 +469,7 @@ class Finding(Row):
 
 @dataclass(frozen=True)
 class Pairing(Row):
-    """Whether the recordings of an anonymised directory belong to the originals of their names.
+    """Whether the recordings of an anonymised directory belong to the originals with the same ids.
 
     A directory that several data sets use has a row with equal figures for each of them.
 
@@ -480,7 +480,7 @@ class Pairing(Row):
     dataset : str
         The data set that uses it.
     part : {"enrolment", "trials", "training"}
-        What for.
+        Use of the directory.
     gender : str
         "f", "m" or "all" for trials; otherwise empty.
     compared : int
@@ -489,7 +489,7 @@ class Pairing(Row):
         Recordings that clearly resemble an original of their own speaker, or of another speaker. The others are
         undecided.
     own_text, other_text : int
-        Recordings that clearly resemble an original of their own text, or of another text, whoever says it.
+        Recordings that clearly resemble an original of their own text, or of another text, by any speaker.
     share : Interval
         Share of the recordings that belong to other names, in JSON with low and high; unknown if it is not confirmed
         that any belong to their own.
@@ -544,9 +544,9 @@ class UtilityRate(KnownRow):
     n_undefined, n_speakers : int, optional
         Numbers of utterances without a value, and of speakers.
     chance : float
-        Value by chance.
+        Value expected by chance.
     method, note : str
-        How the interval was made, and what to read with it.
+        Method of the interval, and a note on the value.
     folds, recalls : dict of str to float, optional
         Values of each fold, and the recall of each emotion.
     confusions : dict, optional
@@ -580,8 +580,8 @@ class UtilityFigure:
     Attributes
     ----------
     measure : str
-        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the rate of words that are recognised
-        otherwise than in original speech.
+        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the share of words that are recognised
+        differently from original speech.
     names : tuple of str
         Data set, then ``original`` or ``anonymised``; results of other programs have other names, or none.
     rate : UtilityRate
@@ -665,7 +665,7 @@ class Voices(KnownRow):
     gain_of_voice_distinctiveness : Interval, optional
         Gain in dB.
     notes : tuple of str
-        What to read with the numbers.
+        Notes on the numbers.
     matrices : dict of str to VoiceMatrix, optional
         Similarities between original voices (oo), original and anonymised ones (oa), and anonymised ones (aa).
     """

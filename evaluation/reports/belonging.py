@@ -1,4 +1,4 @@
-"""Whether files belong to the originals of their names, as the verdict takes it: a share, a state and a reason."""
+"""Whether files belong to the originals with their names, for the verdict: a share, a state and a reason."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from evaluation.reports.about import PAIRING_STATES, Pairing
 from evaluation.uncertainty import Interval, eer_bound, eer_guess, share_of_trials
 from spkbase.errors import few
 
-_OF_NOTHING = ("certain", "identical")  # states in which no trial can be of an exchanged file
+_OF_NOTHING = ("certain", "identical")  # states in which no trial can involve an exchanged file
 _NOTHING = Interval(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Belonging:
-    """Whether the files of a data set belong to the originals of their names.
+    """Whether the files of a data set belong to the originals with their names.
 
     Attributes
     ----------
@@ -93,12 +93,12 @@ def belonging(pairings: Iterable[Pairing]) -> Belonging:
 
 
 def least_certain(of_datasets: Sequence[Belonging]) -> Belonging:
-    """Return the one of several data sets with the largest upper end; an unknown one is larger than any."""
+    """Return the data set with the largest upper end; an unknown end is larger than any."""
     return max(of_datasets, key=lambda files: (not files.is_known, files.share.high))
 
 
 def exchanged_in_words(pairings: Iterable[Pairing]) -> str:
-    """Return how many files belong to other names, of the directory with most; empty if no row says so.
+    """Return how many files of the worst directory belong to other names; empty if there are none.
 
     Examples
     --------

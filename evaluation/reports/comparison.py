@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.formats import read_key, read_scores
-from evaluation.metrics import SortedScores, eer
+from evaluation.metrics import SortedScores, rocch_eer
 from evaluation.reports.conditions import Condition
 from evaluation.reports.formatting import name_list, short
 from evaluation.reports.outcomes import Identity, Outcome, in_order, strongest, summarise
@@ -32,7 +32,7 @@ from evaluation.uncertainty import (
 from spkbase.errors import DataError, few
 from spkbase.files import write_text
 
-_RESAMPLES = 200  # for paired differences
+_RESAMPLES = 200  # resamples for paired differences
 
 
 class PairedRates(NamedTuple):
@@ -47,7 +47,7 @@ class PairedRates(NamedTuple):
     gaps : dict of str to Interval
         The differences by attacker, with intervals and p-values; that of the strongest attackers comes first.
     problem : str
-        Why there are none; else empty.
+        Why there are no differences; else empty.
     """
 
     name: str
@@ -246,7 +246,7 @@ def rate_difference(
     """
 
     def rate(scores: SortedScores) -> dict[str, float]:
-        return {"eer.rocch": eer(scores)}
+        return {"eer.rocch": rocch_eer(scores)}
 
     samples = {"base": samples_of(*base), "other": samples_of(*other)}
     gap: Interval = paired_differences(samples, rate, resampling)["other"]["eer.rocch"]
@@ -355,7 +355,7 @@ def _common_attackers(systems: Mapping[str, Results]) -> dict[Identity, set[str]
 
 
 def _note_on(name: str, others: Sequence[Condition]) -> str:
-    """Return a sentence on the attackers of an anonymiser that others do not have."""
+    """Return a sentence on attackers that only one anonymiser has."""
     best = strongest([row for row in others if row.scenario != "original"] or others)
     names = few(dict.fromkeys(map(attrgetter("attacker"), others)))
     text = f"{name} was also attacked by {names}: the smallest equal error rate is {100 * best.eer.value:.1f} %"
@@ -374,7 +374,7 @@ def _best_informed(first: Results, other: Results, trials: tuple[str, str]) -> s
     """Return the best informed scenario with anonymised speech that both have on a list; else original."""
     best = "original"
     theirs = {outcome.scenario for outcome in other.outcomes_of(*trials)}
-    for outcome in first.outcomes_of(*trials):  # sorted by knowledge
+    for outcome in first.outcomes_of(*trials):  # outcomes are sorted by knowledge
         if outcome.anonymised and outcome.scenario in theirs:
             best = outcome.scenario
     return best

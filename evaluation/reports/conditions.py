@@ -25,7 +25,7 @@ _GROUPS = {"f": " (women)", "m": " (men)"}
 
 @dataclass(frozen=True)
 class Linkability(Row):
-    """How often a speaker is found among so many enrolled speakers.
+    """How often a speaker is found among a number of enrolled speakers.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Linkability(Row):
     linkability, low, high, chance : tuple of float
         Probabilities and their intervals at these sizes.
     top : dict of str to tuple of float
-        Probability that the speaker is among the first so many.
+        Probability that the speaker is among this number of first ranks.
     """
 
     sizes: tuple[int, ...] = ()
@@ -167,13 +167,13 @@ class Condition(Row):
     intervals : dict of str to Interval
         Ends of the intervals of metrics, by names such as ``eer.rocch``.
     linkability : Linkability, optional
-        How often speakers are found among so many enrolled ones.
+        How often speakers are found, by number of enrolled speakers.
     speakers : tuple of EnrolledSpeaker
         The enrolled speakers.
     level : str
         Level of knowledge of the attacker, see `evaluation.trials.LEVELS`.
     content : str
-        Whose transcripts the attacker uses; empty if it does not use the words spoken.
+        Source of the transcripts that the attacker uses; empty if it does not use words.
     tested : tuple of int
         Numbers of test recordings in each trial list, to which whole-list attackers adapt; empty if unknown.
     closed_set : ClosedSet, optional

@@ -52,7 +52,7 @@ Cells = tuple[Any, ...]
 _CURVE = ("utterances", "size", "linkability", "low", "high", "chance", "kind")
 _METHODS = ("utterances", "size", "method", "linkability", "low", "high", "measured_to", "kind")
 
-_LEAST_SPEAKERS = 4  # for quarters
+_LEAST_SPEAKERS = 4  # least number of speakers for quarters
 _WRITTEN = re.compile(
     r"(linkability\.json|(ranks|impostors)\.npz|(per_speaker|curve|cmc|extrapolation)\.csv"
     r"|(linkability|cmc|speakers|extrapolation_L(\d+|all))\.(png|svg)|(easy|hard)_speakers_L(\d+|all)\.txt)"
@@ -171,7 +171,10 @@ class Beyond:
 
 
 def measure_linkage(
-    ranks: Mapping[int, linkage.Ranks], settings: Settings | None = None
+    ranks: Mapping[int, linkage.Ranks],
+    settings: Settings | None = None,
+    *,
+    matching: Mapping[int, linkage.Ranks] | None = None,
 ) -> Linkage:
     """Compute all figures from ranks.
 
@@ -181,6 +184,8 @@ def measure_linkage(
         Ranks by number of utterances; `ALL` for all utterances.
     settings : Settings, optional
         What to compute; without intervals where models may not be speakers.
+    matching : mapping of int to Ranks, optional
+        Ranks with side information by number of utterances; see `evaluation.linkage.RankTables`.
 
     Returns
     -------
@@ -201,6 +206,9 @@ def measure_linkage(
     blocks: dict[str, Any] = {}
     for number, table in ranks.items():
         curves[number], blocks[utterances_name(number)] = _numbers(table, settings)
+    for number, table in (matching or {}).items():
+        found = linkage.matching_report(table, settings.resampling)
+        blocks[utterances_name(number)]["side"] = found
     first = next(iter(ranks.values()))
     report: dict[str, Any] = {
         "n_enroll": int(first.impostors.max()) + 1,
@@ -497,7 +505,6 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         }
         curve = replace(curve, values=drawn.mean(axis=0))
     over_sizes = linkage.linkability_over_sizes(ranks, ties=ties)
-    low, high = ranks.span(ties)
     least = int(ranks.impostors.min()) + 1
     most = int(ranks.impostors.max()) + 1
     notes = [*ranks.notes]
@@ -524,7 +531,7 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         "chance": curve.chance,
         **extra,
         # how often the target speaker is first in the whole gallery
-        "rank1": float(np.where(low == 0, 1 / (high - low + 1), 0.0).mean()),
+        "rank1": float(ranks.first(ties).mean()),
         "linkability_mean": float(over_sizes.mean()),
         "top": {
             str(top): linkage.linkability_at_sizes(ranks, sizes, top=top, ties=ties)

@@ -1,4 +1,4 @@
-"""The outcome of a scenario: the strongest attacker, who leaves the least privacy, among all conditions of a list."""
+"""The outcome of a scenario: the strongest attacker, which leaves the least privacy, among all conditions of a list."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Identification(Row):
 @one_line
 @dataclass(frozen=True)
 class Outcome(WithMinimum):
-    """The result of a scenario: the strongest attacker, who leaves the least privacy.
+    """The result of a scenario: the strongest attacker, which leaves the least privacy.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class Outcome(WithMinimum):
     condition: Condition = field(repr=False, metadata=NOT_IN_JSON)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as it stands in ``results.json``."""
+        """Return the outcome as in ``results.json``."""
         entry = super().to_dict()
         if not self.anonymised:
             del entry["minimum_over_scenarios"]
@@ -354,7 +354,7 @@ def _or_least(value: float) -> float:
 
 
 def _in_words(best: Condition, linking: Condition) -> str:
-    """Return the result of a scenario in a sentence, from its strongest attacker and the one that links most."""
+    """Return the result of a scenario in a sentence, from its strongest attacker and the one that links the most."""
     where = list_in_words(best.dataset, best.gender)
     text = f"{where}, {best.scenario}: the strongest attacker ({best.attacker}) has an equal error rate of"
     text += f" {100 * best.eer.value:.1f} %"

@@ -1,22 +1,25 @@
-"""What an attacker learns of single speakers: who is found, and the tenth with the least privacy."""
+"""What an attacker learns about single speakers: who is found, and the tenth with the least privacy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 
-from evaluation.linkage import found_speakers, lowest_tenth, lowest_tenth_by_chance
+from evaluation.linkage import (
+    FirstShares,
+    found_speakers,
+    lowest_tenth,
+    lowest_tenth_by_chance,
+    mostly_found,
+)
 from evaluation.reports.conditions import EnrolledSpeaker
 from evaluation.reports.outcomes import Outcome
+from evaluation.uncertainty import Interval, largest_rate
 
-ALMOST_ALWAYS = 0.9
-"""Mean linkability above which a speaker who is found is almost always found."""
-
-_FEWEST = 10  # speakers of whom a tenth is told
+_FEWEST = 10  # least number of speakers for a tenth
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,29 @@ class Found:
     ----------
     speakers : int
         Number of speakers.
-    count, almost_always : int
-        Speakers who are found, and those of them who are almost always found.
+    count, mostly : int
+        Speakers who are found, and those of them who rank first in more than half of their recordings beyond what
+        their models get from everybody; see `evaluation.linkage.mostly_found`.
     by_chance : float
         Number of speakers who would be found by chance.
+    largest : Interval
+        Largest difference between the shares of own and of other people's recordings that rank a speaker first.
     """
 
     speakers: int
     count: int
-    almost_always: int
+    mostly: int
     by_chance: float
+    largest: Interval
+
+    @property
+    def constancy(self) -> str:
+        """How many of them are found in most of their recordings, in words."""
+        if self.mostly < self.count:
+            return f"{self.mostly} of them in most recordings"
+        if self.count == 1:
+            return "in most recordings"
+        return "all of them in most recordings"
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ class LowestTenth:
     eer : float
         Mean equal error rate of the trials against each of them.
     by_chance : float
-        The same if scores said nothing about speakers.
+        The rate expected for uninformative scores.
     """
 
     speakers: int
@@ -61,21 +77,27 @@ class LowestTenth:
 def found_in(speakers: Sequence[EnrolledSpeaker]) -> Found | None:
     """Return how many speakers are found; None if results do not say who ranks first."""
     known = [
-        speaker for speaker in speakers if not math.isnan(speaker.first + speaker.others_first)
+        speaker
+        for speaker in speakers
+        if speaker.n_target > 0 and not math.isnan(speaker.first + speaker.others_first)
     ]
     if not known:
         return None
-    columns = [
-        list(map(attrgetter(name), known))
-        for name in ("first", "n_target", "others_first", "n_nontarget")
-    ]
-    first, n_target, others_first, n_nontarget = columns
-    is_found, by_chance = found_speakers(
-        first, np.rint(n_target), others_first, np.rint(n_nontarget)
+    shares = FirstShares(
+        np.array([speaker.speaker for speaker in known], object),
+        np.array([speaker.first for speaker in known]),
+        np.array([speaker.others_first for speaker in known]),
+        np.array([round(speaker.n_target) for speaker in known]),
+        np.array([round(speaker.n_nontarget) for speaker in known]),
     )
-    is_always = [speaker.linkability_mean > ALMOST_ALWAYS for speaker in known]
+    is_found, by_chance = found_speakers(shares.own, shares.n_own, shares.others, shares.n_others)
+    _, largest = largest_rate(shares.own * shares.n_own, shares.n_own, beyond=shares.others)
     return Found(
-        len(known), int(is_found.sum()), int((is_found & is_always).sum()), float(by_chance.sum())
+        len(known),
+        int(is_found.sum()),
+        int(mostly_found(shares).sum()),
+        float(by_chance.sum()),
+        largest,
     )
 
 

@@ -51,7 +51,7 @@ _XLINK = "{http://www.w3.org/1999/xlink}"
 
 @dataclass(frozen=True)
 class PagePictures:
-    """The pictures of a page by its sections, those of curves by the list of trials."""
+    """The pictures of a page by section; pictures of curves by list of trials."""
 
     curves: list[tuple[str, list[Picture]]]
     speakers: list[Picture]
@@ -87,7 +87,7 @@ def draw_page(
         Name of the anonymiser.
     """
     drawn = PagePictures([], [], [], [], utility_pictures(utility, headlines, name))
-    genders: dict[str, list[str]] = {}  # of the lists so far
+    genders: dict[str, list[str]] = {}  # sexes of the lists so far
     for position, part in enumerate(lists, 1):
         where = name_list(part.dataset, part.gender)
         scored = {
@@ -153,7 +153,7 @@ def inline(svg: str, *, name: str, label: str) -> str:
         target = node.attrib.pop(f"{_XLINK}href", "")
         if target.startswith("#"):
             node.set("href", f"#{name}-{target[1:]}")
-        elif target:  # an embedded image
+        elif target:  # a reference to an embedded image
             node.set("href", target)
         for attribute in ("clip-path", "style", "d"):
             if attribute in node.attrib:
@@ -246,7 +246,7 @@ def speakers_picture(speakers: Sequence[EnrolledSpeaker], where: str, name: str)
 
 
 def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[Picture]:
-    """Draw cumulative match characteristics; draw nothing if the results have none."""
+    """Draw cumulative match characteristics; draw nothing if the results contain none."""
     curves = {}
     for outcome in outcomes:
         shares = outcome.condition.cmc

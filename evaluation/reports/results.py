@@ -57,7 +57,7 @@ from spkbase.showing import Tabular, html_table, one_line
 FORMAT = 1
 """Version of the format; files with other versions are refused."""
 
-# keys whose texts may name speakers
+# keys whose texts may contain names of speakers
 _NAMING = ("speaker", "speakers", "text", "reason", "examples", "notes")
 _COLUMNS: dict[str, Callable[[Condition], Any]] = {
     **{name: attrgetter(name) for name in NAMES},
@@ -128,7 +128,7 @@ class Results(Row, Tabular):
     caveats : tuple of str
         Sentences that belong to the verdict.
     details : str
-        Who the strongest attacker is, and figures of others.
+        The strongest attacker, and figures of others.
     overestimated : str
         Why the privacy is probably overestimated; empty without a reason.
     attackers_run : AttackersRun, optional
@@ -160,9 +160,9 @@ class Results(Row, Tabular):
     lists : dict of str to str
         SHA-256 of each list of the data directories.
     training_speakers : tuple of str
-        Whom attackers learn from.
+        Speakers that attackers are trained on.
     tested_speakers : tuple of str
-        Who speaks in the trials, enrolled or not.
+        Speakers of the trials, enrolled or not.
     run : LastRun, optional
         The last run.
     timings : dict of str to float

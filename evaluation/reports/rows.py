@@ -13,7 +13,7 @@ from evaluation.metrics import WorstCase
 from evaluation.uncertainty import Interval, Minimum
 
 FLAT: Any = {"json": "flat"}
-"""Metadata of a field: the entries of a mapping, or the ends of an interval, stand among those of the row."""
+"""Metadata of a field: the entries of a mapping, or the ends of an interval, are written among those of the row."""
 NOT_IN_JSON: Any = {"json": "left out"}
 """Metadata of a field that JSON does not have."""
 
@@ -50,7 +50,7 @@ class Row:
     only_known = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as it stands in ``results.json``."""
+        """Return the row as in ``results.json``."""
         entry: dict[str, Any] = {}
         for part in fields(self):  # type: ignore[arg-type]
             value = getattr(self, part.name)
@@ -71,7 +71,7 @@ class Row:
 
 
 class KnownRow(Row):
-    """Base class of rows that leave out of JSON what is None or NaN."""
+    """Base class of rows that omit None and NaN from JSON."""
 
     only_known = True
 
@@ -88,7 +88,7 @@ def _is_unknown(value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """Return a value of a row as JSON has it."""
-    if isinstance(value, Interval):  # the values of `Condition.intervals` are its metrics
+    if isinstance(value, Interval):  # the values of intervals are in `Condition.metrics`
         return {
             name: part for name, part in value.numbers().items() if name != "value" or value.known
         }
@@ -109,7 +109,7 @@ def _typed(value: Any, hint: Any) -> Any:
         return interval_from(value)
     if hint in (str, bool) and not isinstance(value, hint):
         raise TypeError(f"expected {hint.__name__}, got {value!r}")
-    if kind is UnionType:  # of a type and None
+    if kind is UnionType:  # an optional type
         return _typed(value, parts[0])
     if kind is tuple:
         return tuple(_typed(part, parts[0]) for part in value)
@@ -119,7 +119,7 @@ def _typed(value: Any, hint: Any) -> Any:
 
 
 def _record(entry: Mapping[str, Any], cls: Any) -> Any:
-    """Return a record of an entry of JSON; keys without a field of their own go into the flat mapping."""
+    """Return a record of an entry of JSON; keys without a field go into the flat mapping."""
     hints = hints_of(cls)
     parts = {key_of(part): part for part in fields(cls)}
     given: dict[str, Any] = {}

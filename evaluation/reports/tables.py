@@ -73,7 +73,7 @@ class TableColumn:
         return written(value, self.form)
 
     def number(self, outcome: Outcome) -> Any:
-        """Return the cell, a text or a number; None if it is unknown."""
+        """Return the value of the cell, a text or a number; None if unknown."""
         value = self.read(outcome)
         if isinstance(value, Interval):
             value = value.value

@@ -16,7 +16,7 @@ from evaluation.uncertainty import Interval, minimum_of, over_lists
 
 _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
 _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
-# fewer errors than one are hardly any, unless a list is so short that one is many
+# fewer than one error count as hardly any, unless the list is so short that one error is a large share
 _HARDLY_ANY = 0.05
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
@@ -60,8 +60,8 @@ FORBIDDEN_BY = {
 NOTED = ("short recordings",)
 """Checks of which notes count among the objections too."""
 
-_WITHOUT_SPEECH = ("properties", "session")  # attackers that compare files and noise
-_HARDLY = 0.4  # a rate from which on recordings are hardly told apart without their speech
+_WITHOUT_SPEECH = ("properties", "session")  # attackers that compare properties of files, or noise
+_HARDLY = 0.4  # from this rate on, recordings are hardly distinguishable without their speech
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Headline:
     original : Interval
         EER of the same list without anonymisation.
     besides : str
-        What the attacker does besides for this rate; empty if nothing.
+        What else the attacker does for this rate; empty if nothing.
     lists : int
         Number of lists of other speakers (each sex of each data set), for which the interval holds at once.
     files : Belonging
@@ -96,7 +96,7 @@ class Headline:
     files: Belonging = field(default_factory=Belonging)
 
     def over(self, n_lists: int) -> Headline:
-        """Return the same with an interval that holds for so many lists at once."""
+        """Return the headline with an interval that holds for this number of lists simultaneously."""
         speakers = min(self.worst.n_enrolled, self.worst.condition.n_trial_speakers)
         eer = over_lists(
             self.eer, n_lists, before=self.lists, n_units=speakers, n_trials=self.worst.n_target
@@ -110,9 +110,9 @@ class Headline:
 
     @property
     def judged(self) -> Interval:
-        """The rate that the words are of: with the lower end that it may have if files are exchanged.
+        """The rate that the words describe, with the lower end that it may have if files are exchanged.
 
-        If it is unknown how many files are, a rate of weak protection holds, since exchanged files only raise it.
+        If the share of exchanged files is unknown, a weak rate still holds, since exchanged files only raise it.
         """
         if not self.files.is_known and not self.condition:
             return replace(self.eer, low=0.0)
@@ -209,10 +209,12 @@ class Verdict:
 
     @property
     def claims_protection(self) -> bool:
-        """Whether there is a verdict of protection, or of no level, which a reversible change would have as well."""
+        """Whether the verdict claims protection or has no level; a reversible change could reach both."""
         if self.overall is None or not self.overall.anonymised or self.forbidden:
             return False
-        if self.overall.files.state == "identical":  # there is no room for anything else
+        if (
+            self.overall.files.state == "identical"
+        ):  # recordings of different speakers are the same file
             return False
         return self.level is None or self.level >= _MODERATE
 
@@ -235,7 +237,7 @@ def judge(results: Results) -> Verdict:
 
 
 def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:
-    """Return a headline for each data set, for the list with the least privacy; least privacy first.
+    """Return a headline for each data set, from its least private list; least private data set first.
 
     With `anonymised`, only data sets with results on anonymised speech are given.
     """
@@ -276,7 +278,7 @@ def objections(results: Results) -> list[str]:
 
 
 def about_recordings(results: Results, headline: Headline | None) -> list[str]:
-    """Return what is known of the names of files, of sessions, channels and languages, a sentence each."""
+    """Return what is known about names of files, sessions, channels and languages, one sentence each."""
     sentences = []
     if headline is not None and headline.anonymised and headline.files.sentence:
         sentences.append(headline.files.sentence)
@@ -317,7 +319,7 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     ==================== =================== =============================================
 
     An end on the other side of moderate than the value is not named, so that "good" never stands beside a weak value.
-    If no end is named, a weak value is one of these speakers alone, who were recognised. A strong one is too little to
+    If no end is named, a weak value applies only to these speakers, who were recognised. A strong one is too little to
     say anything: that few speakers were not recognised shows nothing.
 
     Parameters
@@ -325,7 +327,7 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     eer : Interval
         The rate; without an interval the words say so.
     speakers : float, optional
-        Number of speakers, which is told if they are too few.
+        Number of speakers, which is reported if it is too small.
 
     Examples
     --------
@@ -439,7 +441,7 @@ def _bounded(level: int, low: int, high: int, speakers: float) -> str:
 
 
 def _is_named(end: int, level: int) -> bool:
-    """Whether the level of an end says something, and is not on the other side of moderate than that of the value."""
+    """Whether the level of an end is informative and on the same side of moderate as that of the value."""
     return 0 < end < len(TARGETS) and (level - _MODERATE) * (end - _MODERATE) >= 0
 
 
@@ -512,7 +514,7 @@ def _badge(results: Results, headline: Headline | None) -> tuple[str, str, int |
 
 
 def _on_sessions(results: Results) -> str:
-    """Say how well original recordings are recognised by noise or files alone, which sessions and channels explain."""
+    """Say how well original recordings are recognised only by noise or files, which sessions and channels explain."""
     without_speech = []
     for row in results.conditions:
         if row.scenario == "original" and row.attacker in _WITHOUT_SPEECH and row.eer.known:

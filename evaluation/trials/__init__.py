@@ -2,7 +2,7 @@
 
 `Trials` holds a model and a segment for each row, as codes into tables of ids; a `Key` marks the target trials;
 `Scores` holds one score for each trial. `align` and `split_scores` join them. Maps of ids to speakers and tables of
-metadata are read here too. `SCENARIOS` and `LEVELS` say what an attacker of a list has and may use.
+metadata are read here too. `SCENARIOS` and `LEVELS` define what an attacker knows and may use.
 """
 
 from evaluation.trials.columns import (
@@ -44,9 +44,12 @@ from evaluation.trials.speakers import (
     doubt_speakers,
     find_speakers,
     group_trials,
+    match_sides,
     own_trials,
     read_metadata,
+    read_side,
     read_speakers,
+    side_of,
     warn_of_alike,
 )
 from evaluation.trials.spellings import folded, loosened, match_ids
@@ -108,14 +111,17 @@ __all__ = [
     "known_columns",
     "loosened",
     "match_ids",
+    "match_sides",
     "numbers_of",
     "order_free_digest",
     "own_trials",
     "read_columns",
     "read_metadata",
+    "read_side",
     "read_speakers",
     "recode",
     "scores_of_trials",
+    "side_of",
     "split_by_labels",
     "split_scores",
     "truth_of",

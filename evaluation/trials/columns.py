@@ -1,4 +1,4 @@
-"""Columns and tables that users give to functions, as arrays: what cannot be meant is refused here.
+"""Columns and tables of users as arrays; implausible arguments are refused here.
 
 Series and data frames of pandas, polars and similar libraries are used through what they have in common, so none of
 these libraries is imported: a column is what has ``to_numpy`` or ``__array__`` or is a sequence, a data frame is what
@@ -128,16 +128,16 @@ _NO_DIMENSION = re.compile(
 
 _NUMBER = re.compile(r"\d+$")
 
-_FEWEST = 5  # rows of vectors, from which on a column that counts them is no chance
+_FEWEST = 5  # from this number of rows on, a column that counts them is not chance
 
 
 class TrialError(DataError):
-    """Some trials of a list are wrong; readers of files turn their rows into lines.
+    """Error in some trials of a list; readers of files turn rows into lines.
 
     Parameters
     ----------
     text : str
-        What was expected and what was found.
+        What was expected, and what came.
     rows : sequence of int
         Rows of the list, from 0.
     side : {"", "scores", "key"}
@@ -182,7 +182,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
 
 
 def vectors_of(values: Any, name: str = "vectors") -> Any:
-    """Return rows of numbers as an array of a floating type, shape (n, D); floats are not copied.
+    """Return vectors as a floating-point array of shape (n, D); floats are not copied.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     DataError
         If they are no rows of real numbers, or a column holds ids, speakers or row numbers.
     """
-    # rows that are not in memory stay where they are
+    # rows that are not in memory are not loaded
     if isinstance(values, StoredArray | ComputedRows):
         return values
     rows = floats_of(values, name)
@@ -214,7 +214,7 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
 def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vectors") -> None:
     """Refuse columns of ids, speakers or row numbers among the dimensions of vectors.
 
-    A column is one by its name in a data frame, or if whole numbers rise in it beside columns of fractions. Other whole
+    Columns are recognised by name in a data frame, or by rising whole numbers next to fractions. Other whole
     numbers in a data frame may be an attribute or a feature: there is a warning.
 
     Parameters
@@ -254,9 +254,9 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
 
 
 def known_columns(role: str, titles: Sequence[str]) -> list[str]:
-    """Return the columns of a header that have a known name of a role, those of the better name first.
+    """Return the columns of a header whose names are known for a role, better names first.
 
-    ISO's names stand for one column together: the first of these alone is returned.
+    ISO's names denote one column together: only the first of these is returned.
 
     Parameters
     ----------
@@ -282,14 +282,14 @@ def known_columns(role: str, titles: Sequence[str]) -> list[str]:
 
 
 def check_index(part: str = "index", /, **given: Any) -> Any:
-    """Refuse columns and data frames that are given together with different indices.
+    """Refuse columns and data frames with different indices.
 
-    Used by position they would give wrong numbers silently. What has no index is taken as it is.
+    Used by position they would silently give wrong numbers. Columns without an index are not checked.
 
     Parameters
     ----------
     part : {"index", "columns"}
-        What must be the same.
+        Columns and frames that must have the same index.
     **given : array_like, Series, data frame or None
         By the name of the argument.
 
@@ -330,7 +330,7 @@ def check_index(part: str = "index", /, **given: Any) -> Any:
 
 
 def check_missing(missing: str) -> None:
-    """Check what is to be done with trials that lack a score."""
+    """Check the treatment of trials without a score."""
     if missing not in ("error", *DONE):
         raise DataError(f"expected missing to be 'error', 'drop' or 'reject', got {missing!r}")
 
@@ -338,15 +338,15 @@ def check_missing(missing: str) -> None:
 def acquired_scores(
     values: Any, name: str, missing: Missing = "error", *, rejected: float = -np.inf
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return scores of which some may be NaN, where no voice could be acquired, and which of them count.
+    """Handle scores that are NaN because no voice could be acquired; return the scores and a mask of those that count.
 
     Parameters
     ----------
     values : array_like of float of shape (N,), or a Series
     name : str
-        What they are, for errors and the warning, which has the number of NaN.
+        Name of the scores in errors and in the warning, which counts NaN.
     missing : {"error", "drop", "reject"}
-        What to do with NaN: an error, leave the trials out, or count them as rejected at every threshold.
+        Treatment of NaN: an error, leave the trials out, or count them as rejected at every threshold.
     rejected : float
         The score of a rejection; infinity for distances.
 
@@ -382,9 +382,9 @@ def numbers_of(values: Any, name: str, *, remedy: str | None = None) -> np.ndarr
     values : array_like of float of shape (N,), or a Series
         Infinite values are allowed.
     name : str
-        What they are, for the error.
+        Name of the numbers in errors.
     remedy : str, optional
-        Of NaN, for the error.
+        Remedy for NaN, for the error.
 
     Raises
     ------
@@ -400,7 +400,7 @@ def numbers_of(values: Any, name: str, *, remedy: str | None = None) -> np.ndarr
 
 
 def floats_of(values: Any, name: str) -> NDArray[np.floating]:
-    """Return real numbers as an array of a floating type, of any shape; float32 and float64 are not copied.
+    """Return real numbers as a floating-point array of any shape; float32 and float64 are not copied.
 
     Raises
     ------
@@ -409,7 +409,7 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
     """
     array = array_of(values, name)
     kind = array.dtype.kind
-    if kind == "f" and array.dtype != np.float16:  # sums of half precision overflow
+    if kind == "f" and array.dtype != np.float16:  # sums in half precision would overflow
         return array
     if kind not in "fiu":
         for index, cell in np.ndenumerate(array.astype(object)):
@@ -422,7 +422,7 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
 
 
 def ids_of(column: Any, name: str) -> list[str]:
-    """Return ids as text; whole numbers, which ids of digits are in a data frame, are written out."""
+    """Return ids as text; whole numbers, as data frames read ids of digits, are converted."""
     ids: list[Any] = column_of(column, name).tolist()
     for row, cell in enumerate(ids):
         if type(cell) is int:
@@ -434,7 +434,7 @@ def ids_of(column: Any, name: str) -> list[str]:
 
 
 def array_of(values: Any, name: str) -> np.ndarray:
-    """Return what a user gave as an array, of whatever type."""
+    """Return an argument as an array of any type."""
     _refuse_mask(values, name)
     try:
         if hasattr(values, "detach"):  # a tensor, which may need a gradient or lie on a device

@@ -1,4 +1,4 @@
-"""Tables of ids: distinct strings, and for each trial a code into such a table."""
+"""Tables of distinct ids, and codes of trials into them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def factorise(ids: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
-    """Check a table: distinct strings, none empty."""
+    """Check a table: ids must be distinct, non-empty strings."""
     ids = np.asarray(ids, dtype=object)
     if ids.ndim != 1:
         raise DataError(f"expected {name} of one dimension, got shape {ids.shape}")
@@ -53,6 +53,6 @@ def checked_ids(ids: np.ndarray, name: str) -> np.ndarray:
 
 
 def recode(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return the place of each id in another table, or -1."""
+    """Return the position of each id in another table, or -1."""
     places = {identity: row for row, identity in enumerate(table.tolist())}
     return np.array([places.get(identity, -1) for identity in ids.tolist()], np.int32)

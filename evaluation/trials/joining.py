@@ -80,9 +80,9 @@ def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tupl
 def scores_of_trials(
     scores: Scores, trials: Self, *, missing: Missing = "error"
 ) -> tuple[np.ndarray, Self]:
-    """Return the scores in the order of some trials, and the trials that were kept.
+    """Return the scores in the order of a list of trials, and the trials that were kept.
 
-    Unlike `join_scores` it takes any list of trials, which need not know every id of the scores.
+    Unlike `join_scores` it takes any list of trials, even if it lacks ids of the scores.
     """
     rows = find_rows(trials, scores)
     return _resolved(scores, trials, rows, len(scores) - int((rows >= 0).sum()), missing)
@@ -119,7 +119,7 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
     segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
     if np.array_equal(models, within.models) and np.array_equal(segments, within.segments):
         return np.arange(len(trials))
-    # here: lists in one order, the usual case of a short command, do without its 0.2 s
+    # imported here: lists in equal order, the usual case, avoid its 0.2 s
     import pandas
 
     n_segments = len(within.segment_ids)
@@ -132,7 +132,7 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
 
 
 def order_free_digest(key: Key) -> int:
-    """Return a number that is equal for keys with the same trials and the same truth, in any order.
+    """Return a hash that is equal for keys with the same trials and labels, in any order.
 
     It is the sum over trials of a mixed hash of model, segment and truth, without sorting. The hashes of Python differ
     between processes.
@@ -158,7 +158,7 @@ def order_free_digest(key: Key) -> int:
 
 
 def _unknown_ids(scores: Scores, key: Key, missing: Missing) -> int:
-    """Count the scores with an id that the key does not know: an error, or a warning that they are dropped."""
+    """Count scores with an id unknown to the key: raise an error, or warn that they are dropped."""
     unknown_models = recode(scores.model_ids, key.model_ids)[scores.models] < 0
     unknown_segments = recode(scores.segment_ids, key.segment_ids)[scores.segments] < 0
     strange = np.flatnonzero(unknown_models | unknown_segments)
@@ -182,7 +182,7 @@ def _unknown_ids(scores: Scores, key: Key, missing: Missing) -> int:
 
 
 def _remedy_for(identity: str, known: np.ndarray) -> str:
-    """Return what to do about an unknown id: the key may have another spelling of it."""
+    """Return the remedy for an unknown id, which the key may spell differently."""
     ids = known.tolist()
     for alike in ids:
         if folded(alike) == folded(identity):
@@ -199,7 +199,7 @@ def _remedy_for(identity: str, known: np.ndarray) -> str:
 def _resolved(
     scores: Scores, trials: Self, rows: np.ndarray, n_others: int, missing: Missing
 ) -> tuple[np.ndarray, Self]:
-    """Do with trials that have no score what `missing` says, and count the scores of other pairs."""
+    """Treat trials without a score as `missing` says, and count the scores of other pairs."""
     if n_others and not trials._selected:
         which = "key" if isinstance(trials, Key) else "list"
         logger.warning(

@@ -20,7 +20,7 @@ from evaluation.trials.columns import (
 )
 from spkbase.errors import DataError, few
 
-# whole words alone, but for y and n: other single letters mean the one here and the other there
+# whole words, and y and n: other single letters are ambiguous
 _PAIRS = (
     *(
         "target nontarget",
@@ -58,8 +58,8 @@ TRUTHS: dict[str, bool] = {}
 for _target, _nontarget in map(str.split, _PAIRS):
     TRUTHS |= {_target: True, _nontarget: False}
 
-_FEWEST = 5  # scores that are looked at before all of them are
-_CERTAIN = 0.9  # share of distinct scores, from which on equal ones are no chance
+_FEWEST = 5  # scores that are checked before the others
+_CERTAIN = 0.9  # from this share of distinct scores on, equal ones are not chance
 
 _FEW = 4  # from this number on, values of 0 and 1 given with fractions may be labels
 
@@ -69,7 +69,7 @@ logger = logging.getLogger(__name__)
 
 
 class LabelError(TrialError):
-    """Labels mean neither target nor nontarget."""
+    """Error: labels mean neither target nor nontarget."""
 
 
 def truth_of(labels: Any) -> np.ndarray:
@@ -120,9 +120,9 @@ def _unknown_labels(cells: Sequence[Any], truth: Mapping[Any, bool | None]) -> L
 
 
 def are_labels(others: Any) -> bool:
-    """Return whether the second argument holds labels of scores, and not scores of the other class.
+    """Return whether the second argument holds labels of scores, instead of scores of the other class.
 
-    Truth values and text are labels. Numbers 0 and 1 are not treated as labels here, but
+    Booleans and text are labels. Numbers 0 and 1 are not treated as labels here, but
     `evaluation.metrics.sort_scores` refuses them together with scores.
 
     Examples
@@ -135,7 +135,7 @@ def are_labels(others: Any) -> bool:
 
 
 def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
-    """Refuse labels in the place of scores, as in scikit-learn's ``metric(y_true, y_score)``; warn of what may be some.
+    """Refuse labels given as scores, as in scikit-learn's ``metric(y_true, y_score)``; warn of doubtful cases.
 
     Refused are truth values, and numbers that are all 0 and 1, or -1 and 1, or these three, with as many scores. Two
     values on either side (decisions), and a few numbers with a point, may be the scores of either class. Target scores
@@ -145,7 +145,7 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
     Parameters
     ----------
     target, nontarget : ndarray of shapes (n_target,) and (n_nontarget,)
-        What was given as scores.
+        The arguments given as scores.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
         return
     _refuse_labels("target", target, nontarget)
     _refuse_labels("nontarget", nontarget, target)
-    if not (nontarget == target[0]).any():  # which tells at once in most cases
+    if not (nontarget == target[0]).any():  # decides most cases quickly
         return
     shared = np.isin(nontarget, target[:_FEWEST]).sum()
     if shared < _FEWEST or len(np.unique(nontarget)) < _CERTAIN * len(nontarget):
@@ -189,7 +189,7 @@ def split_by_labels(
     Returns
     -------
     dict of str to ndarray
-        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` where there are any, as
+        ``target`` and ``nontarget``, and ``target_weights`` and ``nontarget_weights`` if any, as
         `evaluation.metrics.sort_scores` takes them.
 
     Raises
@@ -216,7 +216,7 @@ def split_by_labels(
 
 
 def _inferred(column: np.ndarray) -> np.ndarray:
-    """Return objects as an array of the type that all of them have."""
+    """Return objects as an array of their common type."""
     if column.dtype.kind == "O":
         return np.array(column.tolist())
     return column

@@ -36,9 +36,9 @@ from spkbase.showing import Tabular, html_table
 
 Self = TypeVar("Self", bound="Trials")
 
-_ROWS = 10  # in a notebook
+_ROWS = 10  # rows shown in a notebook
 
-# the columns of a data frame by role: name of the argument of `from_ids`, how it is read, and what it is, for errors
+# columns of a data frame by role: argument of `from_ids`, reader, and name in errors
 _READ: dict[str, tuple[str, Any, str]] = {
     "model": ("models", ids_of, "ids of models"),
     "segment": ("segments", ids_of, "ids of segments"),
@@ -49,7 +49,7 @@ _READ: dict[str, tuple[str, Any, str]] = {
 
 
 class RepeatedTrialError(TrialError):
-    """Two trials of a list have the same pair of ids: those of `rows`."""
+    """Error: the trials in `rows` have the same pair of ids."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,10 +87,13 @@ class Trials(Tabular):
     segments: np.ndarray
 
     _roles: ClassVar[tuple[str, ...]] = ("model", "segment")
-    _kept: ClassVar[tuple[str, ...]] = ()  # further columns of a data frame, where they are there
-    _options: ClassVar[tuple[str, ...]] = ()  # of `from_ids`
-    _dtypes: ClassVar[dict[str, Any]] = {"models": np.int32, "segments": np.int32}  # of the columns
-    _selected: ClassVar[bool] = False  # by `subset`
+    _kept: ClassVar[tuple[str, ...]] = ()  # optional columns of a data frame
+    _options: ClassVar[tuple[str, ...]] = ()  # options of `from_ids`
+    _dtypes: ClassVar[dict[str, Any]] = {
+        "models": np.int32,
+        "segments": np.int32,
+    }  # types of the columns
+    _selected: ClassVar[bool] = False  # whether made by `subset`
 
     def __post_init__(self) -> None:
         for name, ids in (("models", "model_ids"), ("segments", "segment_ids")):
@@ -126,7 +129,7 @@ class Trials(Tabular):
             )
 
     def named(self, rows: Sequence[int] | np.ndarray) -> str:
-        """Name the first few of some trials by their ids, for an error."""
+        """Name the first few of some trials by id, for an error."""
         some = [
             f"'{self.model_ids[self.models[row]]} {self.segment_ids[self.segments[row]]}'"
             for row in rows[:3]
@@ -247,13 +250,13 @@ class Trials(Tabular):
         return selected
 
     def trials(self) -> Trials:
-        """Return the pairs alone, without scores or labels."""
+        """Return only the pairs, without scores or labels."""
         return Trials(self.model_ids, self.segment_ids, self.models, self.segments)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Key(Trials):
-    """Trials with their truth.
+    """Trials with labels.
 
     Parameters
     ----------
@@ -320,7 +323,7 @@ class Key(Trials):
         Raises
         ------
         DataError
-            If the key holds no types, or not one of these.
+            If the key has no types, or none of the named types.
         """
         unknown = [name for name in names if name not in self.type_names]
         if self.types is None or unknown:
@@ -332,7 +335,7 @@ class Key(Trials):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores(Trials):
-    """Trials with their scores: the higher, the more similar.
+    """Trials with scores: the higher, the more similar.
 
     Parameters
     ----------
@@ -375,14 +378,14 @@ class Scores(Trials):
     def acquired(
         cls, *columns: Any, missing: Missing = "error", rejected: float = -np.inf
     ) -> Scores:
-        """Build scores of which some may be NaN, where no voice could be acquired.
+        """Build scores that may be NaN if no voice could be acquired.
 
         Parameters
         ----------
         *columns
             See `Scores`.
         missing : {"error", "drop", "reject"}
-            What to do with NaN: an error, leave the trials out, or count them as rejected at every threshold. A warning
+            Treatment of NaN: an error, leave the trials out, or count them as rejected at every threshold. A warning
             has their number.
         rejected : float
             The score of a rejection; infinity for distances.
@@ -412,5 +415,5 @@ def find_repeat(
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is not 1."""
+    """Return a number with its noun, in the plural unless it is 1."""
     return f"{number} {noun}" + ("" if number == 1 else "s")

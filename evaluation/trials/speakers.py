@@ -21,7 +21,7 @@ Groups
 ------
 Tables about models, segments or speakers (sex, accent, language, ...) divide trials into groups. A table has a header;
 its first column holds ids of models, of segments, or of speakers. Where both sides of a trial have a group, the trial
-belongs to it if they agree; a trial across groups belongs to none. Where the table knows the ids of one side alone,
+belongs to it if they agree; a trial across groups belongs to none. If the table has the ids of only one side,
 that side decides.
 """
 
@@ -39,7 +39,7 @@ import numpy as np
 from evaluation.trials.ids import recode
 from evaluation.trials.lists import Key
 from evaluation.trials.spellings import folded
-from evaluation.trials.tables import read_columns
+from evaluation.trials.tables import read_columns, read_header
 from spkbase.errors import DataError, Problems, few
 from spkbase.files import read_id_list
 
@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 Speakers: TypeAlias = Mapping[str, str] | Callable[[str], str] | str
 """The speaker of each id: a map, a function of the id, or the sign, as ``"/"``, that ends the speaker in each id."""
 
+_BLANK = -2  # code of a side whose group is not known
 _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
 
 
@@ -113,16 +114,16 @@ def warn_of_alike(
     each: str = "a speaker",
     form: Callable[[str], str] = folded,
 ) -> None:
-    """Warn of names that differ in spelling alone, such as case or form of Unicode: each of them counts.
+    """Warn of names that differ only in spelling, such as case or Unicode form, since each counts separately.
 
     Parameters
     ----------
     names : iterable of str
-        Of speakers, classes or words.
+        Names of speakers, classes or words.
     kind, each : str
-        What they are, and what each is, for the warning.
+        Nouns for the names and for each of them, for the warning.
     form : callable
-        Returns what the spellings of a name have in common.
+        Function that maps spellings of a name to a common form.
     """
     first: dict[str, str] = {}
     pairs = [(first.setdefault(form(name), name), name) for name in sorted(set(names))]
@@ -172,14 +173,14 @@ def find_speakers(
     by_segment = codes[len(of_models) :]
     models = by_model[key.models]
     segments = by_segment[key.segments]
-    # names that target trials join are one speaker
+    # names joined by target trials are one speaker
     pairs = models[key.is_target], segments[key.is_target]
     graph = coo_array((np.ones(len(pairs[0]), np.int8), pairs), shape=(len(names), len(names)))
     groups = connected_components(graph, directed=False)[1]
     mapped = np.zeros(len(names), bool)
     for places, speakers in ((by_model, model_speakers), (by_segment, segment_speakers)):
         mapped[places] |= speakers is not None
-    label: dict[int, str] = {}  # a group has the name that a map gave it, else its first
+    label: dict[int, str] = {}  # a group is named by a map, else by its first name
     for code in [*np.flatnonzero(mapped), *np.flatnonzero(~mapped)]:
         name = names[code]
         other = label.setdefault(groups[code], name)
@@ -199,31 +200,31 @@ def find_speakers(
     present = np.unique(groups[np.concatenate([models, segments])])
     labels = np.array([label[group] for group in present], object)
     warn_of_alike(labels)
-    speaker_of = np.zeros(len(names), np.int32)  # by group
+    speaker_of = np.zeros(len(names), np.int32)  # indexed by group
     table, speaker_of[present] = np.unique(labels, return_inverse=True)
     return TrialSpeakers(table, speaker_of[groups[models]], speaker_of[groups[segments]])
 
 
 class UnknownSpeakersError(DataError):
-    """Ids may not be speakers, so nothing can be said over speakers."""
+    """Error: ids may not be speakers, so that intervals over speakers are impossible."""
 
 
 class Doubt(NamedTuple):
-    """Why ids may not be speakers: they are ambiguous.
+    """Why ids may not be speakers.
 
     Attributes
     ----------
     side : {"model", "segment"}
         The side of the ids.
     text : str
-        What was observed.
+        The observation.
     """
 
     side: str
     text: str
 
     def error(self, remedy: str) -> UnknownSpeakersError:
-        """Return the refusal of intervals over speakers."""
+        """Return the error that refuses intervals over speakers."""
         return UnknownSpeakersError(f"the speakers are not known: {self.text}", remedy=remedy)
 
 
@@ -241,7 +242,7 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
     Returns
     -------
     dict of str to list of str
-        The groups with several members, each in the order of the ids; empty where there is none.
+        The groups with several members, each in the order of the ids; empty if there are none.
 
     Examples
     --------
@@ -266,7 +267,7 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
 def doubt_speakers(
     key: Key, *, model_speakers: Speakers | None = None, segment_speakers: Speakers | None = None
 ) -> Doubt | None:
-    """Return why the ids of a key may not be speakers, as far as neither a map nor a target trial names theirs.
+    """Return why ids of a key without a known speaker may not be speakers.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def doubt_speakers(
     Returns
     -------
     Doubt or None
-        None where every speaker is named, or no id looks like one of several of a speaker.
+        None if every speaker is known, or no ids look like several of one speaker.
     """
     targets = key.segments[key.is_target]
     if model_speakers is None:
@@ -304,7 +305,7 @@ def doubt_speakers(
 
 
 def own_trials(key: Key) -> list[str]:
-    """Return the ids of the target trials whose model and segment have the same id.
+    """Return the ids of target trials whose model and segment have the same id.
 
     Examples
     --------
@@ -334,7 +335,7 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     Raises
     ------
     DataError
-        With file and line: no such column, a row of another length, an id with two values, an empty file, not UTF-8.
+        With file and line: a missing column, a row of other length, an id with two values, an empty file, not UTF-8.
     """
     values: dict[str, str] = {}
     problems = Problems(path)
@@ -371,9 +372,133 @@ def group_trials(
     DataError
         If the metadata know some ids of a side but not all, or no side is known.
     """
+    names, known_sides = _groups_of_sides(key, metadata, speakers)
+    first = known_sides[0]
+    last = known_sides[-1]
+    group = first.copy()
+    group[first != last] = -1
+    group[np.minimum(first, last) == _BLANK] = _BLANK
+    used = np.unique(group[group >= 0])
+    rank = np.full(len(names), -1, np.int32)
+    rank[used] = np.arange(len(used))
+    return np.where(group >= 0, rank[group], group).astype(np.int32), [
+        names[row] for row in used.tolist()
+    ]
+
+
+def match_sides(
+    key: Key, side: Mapping[str, str], *, speakers: TrialSpeakers | None = None
+) -> np.ndarray:
+    """Return which trials an attacker with side information cannot rule out.
+
+    Parameters
+    ----------
+    key : Key
+        Trials.
+    side : mapping of str to str
+        What is known about each id of a model and a segment, or else about its speaker, such as ``"f"``; blank where
+        nothing is known.
+    speakers : TrialSpeakers, optional
+        In the order of the key; needed where the side information is about speakers.
+
+    Returns
+    -------
+    ndarray of bool of shape (N,)
+        Whether both sides have the same value, or one of them a blank.
+
+    Raises
+    ------
+    DataError
+        If the side information lacks an id, knows one side of the trials alone, or contradicts a target trial.
+
+    Examples
+    --------
+    >>> key = Key.from_ids(["a", "b"], ["s", "s"], [True, False])
+    >>> match_sides(key, {"a": "f", "b": "m", "s": "f"})
+    array([ True, False])
+    """
+    _, known_sides = _groups_of_sides(key, side, speakers)
+    if len(known_sides) < 2:
+        raise DataError(
+            "expected side information on models and on segments, got that of one side alone",
+            remedy="give both, or the speakers of both, so that they can be compared",
+        )
+    models, segments = known_sides
+    matching: np.ndarray = (models == segments) | (models == _BLANK) | (segments == _BLANK)
+    wrong = np.flatnonzero(key.is_target & ~matching)
+    if len(wrong):
+        pair = key.model_ids[key.models[wrong[0]]], key.segment_ids[key.segments[wrong[0]]]
+        text = "expected both sides of a target trial to match, but {!r} and {!r} do not"
+        raise DataError(
+            f"{text.format(*pair)} ({len(wrong)} such trials)",
+            remedy="correct the table, or leave what is not certain blank",
+        )
+    return matching
+
+
+def side_of(names: Iterable[str], side: Mapping[str, str]) -> np.ndarray:
+    """Return what is known about each of some speakers.
+
+    Parameters
+    ----------
+    names : iterable of str of length P
+        Speakers.
+    side : mapping of str to str
+        See `match_sides`.
+
+    Returns
+    -------
+    ndarray of str of shape (P,), dtype object
+
+    Raises
+    ------
+    DataError
+        If the side information lacks a speaker.
+    """
+    listed = list(names)
+    absent = [name for name in listed if name not in side]
+    if absent:
+        text = f"{len(absent)} of {len(listed)} speakers are not in the side information: {few(absent, repr)}"
+        raise DataError(text, remedy="add them, with a blank where nothing is known")
+    return np.array([side[name] for name in listed], object)
+
+
+def read_side(path: str | Path) -> dict[str, str]:
+    """Read what an attacker knows about speakers: the columns of a table as one value.
+
+    Parameters
+    ----------
+    path : path
+        See `read_metadata`; the first column holds ids.
+
+    Returns
+    -------
+    dict of str to str
+        The cells of each id, joined by `` / ``; blank where one of them is.
+
+    Raises
+    ------
+    DataError
+        As `read_metadata`, or if there is no column beside the ids.
+    """
+    columns = read_header(path)[1:]
+    if not columns:
+        raise DataError("expected ids and at least one more column, got ids alone", file=path)
+    parts = [read_metadata(path, column) for column in columns]
+    side = {}
+    for name in parts[0]:
+        cells = [part[name] for part in parts]
+        side[name] = " / ".join(cells) if all(cells) else ""
+    return side
+
+
+def _groups_of_sides(
+    key: Key, metadata: Mapping[str, str], speakers: TrialSpeakers | None
+) -> tuple[list[str], list[np.ndarray]]:
+    """Return the names of all groups, and the group of each trial by each side that the metadata know."""
     names = sorted({value for value in metadata.values() if value})
     warn_of_alike(names, "groups", "a group")
-    places = {"": -2} | {name: row for row, name in enumerate(names)}
+    places = {"": _BLANK} | {name: row for row, name in enumerate(names)}
     known_sides = []
     for side in ("model", "segment"):
         codes = getattr(key, f"{side}s")
@@ -386,21 +511,11 @@ def group_trials(
     if not known_sides:
         remedy = "the first column of the table must hold ids of models, segments or speakers"
         raise DataError("no model or segment of the key is in the table", remedy=remedy)
-    first = known_sides[0]
-    last = known_sides[-1]
-    group = first.copy()
-    group[first != last] = -1
-    group[np.minimum(first, last) == -2] = -2
-    used = np.unique(group[group >= 0])
-    rank = np.full(len(names), -1, np.int32)
-    rank[used] = np.arange(len(used))
-    return np.where(group >= 0, rank[group], group).astype(np.int32), [
-        names[row] for row in used.tolist()
-    ]
+    return names, known_sides
 
 
 def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: str) -> np.ndarray:
-    """Return the speaker of each id that has a trial; of the others a blank."""
+    """Return the speaker of each id that has a trial; "" for the others."""
     used = np.unique(codes)
     listed = ids[used].tolist()
     remedy = f"the map of speakers must name the speaker of every {side} of the key"
@@ -454,7 +569,7 @@ def _look_up(
     places: Mapping[str, int],
     noun: str,
 ) -> np.ndarray | None:
-    """Group of each trial by one side, or None if the table knows none of its ids."""
+    """Return the group of each trial by one side, or None if the table has none of its ids."""
     used = np.unique(codes).tolist()
     absent = [ids[code] for code in used if ids[code] not in metadata]
     if len(absent) == len(used):
@@ -465,7 +580,7 @@ def _look_up(
     if absent:
         text = f"{len(absent)} of {len(used)} {noun}s are not in the table: {few(absent, repr)}"
         raise DataError(text, remedy="add them, with a blank value where it is not known")
-    table = np.full(len(ids), -2, np.int32)
+    table = np.full(len(ids), _BLANK, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     groups: np.ndarray = table[codes]
     return groups

@@ -1,4 +1,4 @@
-"""Spellings of ids: toolkits, file systems and editors write the same id in different ways."""
+"""Spellings of ids, which differ between toolkits, file systems and editors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPELLING = re.compile(r"[/_-]|\.(wav|flac|sph|ogg|mp3|m4a|opus|aac)$", re.IGNOR
 
 
 def folded(identity: str) -> str:
-    """Return what ids have in common that differ in case, form of Unicode, outer blanks or invisible letters alone."""
+    """Return the common form of ids that differ only in case, Unicode form, outer blanks or invisible letters."""
     if identity.isascii():
         return identity.strip().lower()
     letters = unicodedata.normalize("NFKC", identity).casefold()
@@ -23,7 +23,7 @@ def folded(identity: str) -> str:
 
 
 def loosened(identity: str) -> str:
-    """Return what the spellings of an id by several toolkits have in common: ``/``, ``-``, ``_`` and extensions differ.
+    """Return the common form of an id that toolkits spell with different ``/``, ``-``, ``_`` and extensions.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def loosened(identity: str) -> str:
 
 
 def match_ids(scores: Self, key: Trials) -> Self:
-    """Write the ids of a list as a key spells them, where ``/``, ``-``, ``_`` or the extension of audio differ alone.
+    """Spell the ids of a list as a key does, if only ``/``, ``-``, ``_`` or the audio extension differ.
 
     Toolkits spell the ids of VoxCeleb in three ways: ``id10270/x6uYqmx31kE/00001.wav``, ``id10270/x6uYqmx31kE/00001``
     and ``id10270-x6uYqmx31kE-00001``.
@@ -44,7 +44,7 @@ def match_ids(scores: Self, key: Trials) -> Self:
     scores : Scores, Key or Trials
         The list to be joined with the key.
     key : Trials
-        Whose ids are kept.
+        Key whose ids are kept.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def match_ids(scores: Self, key: Trials) -> Self:
     tables = {}
     for side in ("model_ids", "segment_ids"):
         spellings: dict[str, str] = {}
-        # the key's spelling is kept
+        # keep the spelling of the key
         for ids in (getattr(scores, side).tolist(), getattr(key, side).tolist()):
             own = {loosened(identity): identity for identity in ids}
             for identity in ids:

@@ -1,4 +1,4 @@
-"""Tables in text: columns at tabs, commas, semicolons or blanks, as keys, maps and metadata have them."""
+"""Text tables, such as keys, maps and metadata, with tabs, commas, semicolons or blanks between columns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     Parameters
     ----------
     path : path
-        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, as its header is. Quotes have a
-        meaning except between tabs, where corpora such as Common Voice hold them unpaired.
+        Text in UTF-8, with the delimiter of its header: tabs, commas, semicolons or blanks. Quotes have a
+        meaning except between tabs, where corpora such as Common Voice have unpaired ones.
     columns : sequence of str or None
-        Their names in the header; None for the first, which then has no name of its own.
+        Their names in the header; None for the first column, which may have any name.
 
     Returns
     -------
@@ -31,16 +31,9 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     Raises
     ------
     DataError
-        With file and line: no such column, rows of another length, an empty file, not UTF-8.
+        With file and line: a missing column, rows of different length, an empty file, not UTF-8.
     """
-    raw = read_text_bytes(path)
-    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
-    if delimiter == "\t":
-        raw = raw.replace(b'"', b"")
-    lines = cut_lines(path, raw, delimiter)
-    if not lines:
-        raise DataError("expected a header with names of columns, got an empty file", file=path)
-    (_, header), *rows = lines
+    (_, header), *rows = _lines(path)
     _check_names(columns, header, path)
     places = [0 if name is None else header.index(name) for name in columns]
     problems = Problems(path)
@@ -56,6 +49,23 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     return cells
 
 
+def read_header(path: str | Path) -> list[str]:
+    """Return the names of the columns of a table with a header; see `read_columns`."""
+    return _lines(path)[0][1]
+
+
+def _lines(path: str | Path) -> list[tuple[int, list[str]]]:
+    """Return the lines of a table, the first of which is its header."""
+    raw = read_text_bytes(path)
+    delimiter = delimiter_of(raw.partition(b"\n")[0].decode("utf-8", "replace"))
+    if delimiter == "\t":
+        raw = raw.replace(b'"', b"")
+    lines = cut_lines(path, raw, delimiter)
+    if not lines:
+        raise DataError("expected a header with names of columns, got an empty file", file=path)
+    return lines
+
+
 def _check_names(columns: Sequence[str | None], header: Sequence[str], path: str | Path) -> None:
     others = header
     besides = ""
@@ -69,7 +79,7 @@ def _check_names(columns: Sequence[str | None], header: Sequence[str], path: str
 
 
 def delimiter_of(line: str) -> str | None:
-    """Return what separates the columns of a line: its most frequent mark of tab, comma and semicolon, or None."""
+    """Return the delimiter of a line: the most frequent of tab, comma and semicolon, or None."""
     counts = {mark: line.count(mark) for mark in "\t,;"}
     mark = max(counts, key=counts.__getitem__)
     if counts[mark]:
@@ -87,7 +97,7 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
     raw : bytes
         Its text.
     delimiter : str or None
-        What separates fields, with quotes as in CSV; None for white space of ASCII.
+        Delimiter, with quotes as in CSV; None for ASCII white space.
 
     Returns
     -------
@@ -126,7 +136,7 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
 
 
 def is_number(token: str) -> bool:
-    """Return whether a token is a number, NaN and infinite ones too; ``1_000`` and ``2e308`` (too large) are none."""
+    """Return whether a token is a number, possibly NaN or infinite; ``1_000`` and ``2e308`` (too large) are not."""
     try:
         too_large = math.isinf(float(token)) and any(map(str.isdigit, token))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an attacker has: scenarios (which speech is anonymised) and levels of knowledge (what a score may depend on)."""
+"""Attackers: scenarios (which speech is anonymised) and levels of knowledge (what a score may depend on)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVELS = {
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the attacker has: which speech is anonymised, and whether it was trained on such speech."""
+    """Which speech is anonymised, and whether the attacker was trained on such speech."""
 
     name: str
     enrolment: bool

@@ -20,6 +20,7 @@ from evaluation.uncertainty.confidence import (
     with_intervals,
 )
 from evaluation.uncertainty.exchanged import eer_bound, eer_guess, share_of_trials
+from evaluation.uncertainty.fairness import Fairness, garbe, gini, group_fairness, worst_ratio
 from evaluation.uncertainty.groups import Groups, evaluate_groups
 from evaluation.uncertainty.intervals import (
     PLENTY,
@@ -31,14 +32,17 @@ from evaluation.uncertainty.intervals import (
     holm,
     interval,
     interval_over_draws,
+    jackknife_interval,
     p_text,
     rate_interval,
+    to_report,
     to_scale,
     widening,
 )
 from evaluation.uncertainty.minimum import (
     AT_ONCE,
     Minimum,
+    largest_rate,
     maximum_of,
     minima_over_attackers,
     minimum_of,
@@ -71,6 +75,7 @@ __all__ = [
     "Differences",
     "EvaluatedSystem",
     "EvaluatedSystems",
+    "Fairness",
     "Groups",
     "Interval",
     "Intervals",
@@ -93,9 +98,14 @@ __all__ = [
     "evaluate_groups",
     "evaluate_systems",
     "from_scale",
+    "garbe",
+    "gini",
+    "group_fairness",
     "holm",
     "interval",
     "interval_over_draws",
+    "jackknife_interval",
+    "largest_rate",
     "maximum_of",
     "minima_over_attackers",
     "minimum_of",
@@ -108,7 +118,9 @@ __all__ = [
     "sample_of",
     "share_of_trials",
     "system_rows",
+    "to_report",
     "to_scale",
     "widening",
     "with_intervals",
+    "worst_ratio",
 ]

@@ -1,6 +1,6 @@
-"""Systems on the same trials: every metric of each with its interval, groups of trials, and paired differences.
+"""Systems on the same trials: metrics with intervals, groups of trials, and paired differences.
 
-`evaluate_systems` computes what ``spkver-eval metrics`` reports: each system may have a key of its own, and what cannot
+`evaluate_systems` computes what ``spkver-eval metrics`` reports: each system may have its own key, and what cannot
 be compared is said in a note. `compare` is strict and short: one key, a few metrics, an error where trials differ.
 """
 
@@ -77,7 +77,7 @@ class EvaluatedSystem:
     result : Evaluation
         The numbers, their intervals and notes.
     sample : Sample or None
-        The trials with their speakers; None where neither intervals nor groups were asked for.
+        The trials with their speakers; None if neither intervals nor groups were requested.
     intervals : Intervals
         By metric, with the method of each; empty without resamples.
     groups : Groups or None
@@ -103,7 +103,7 @@ class EvaluatedSystem:
 
     @cached_property
     def digest(self) -> int:
-        """A number that is equal for keys with the same trials and truth."""
+        """A hash that is equal for keys with the same trials and labels."""
         return order_free_digest(self.key)
 
     def to_dict(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class EvaluatedSystems:
         return {name: system.result for name, system in self.systems.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report of ``spkver-eval metrics --json``: of one system its own, of several all of them."""
+        """Return the report of ``spkver-eval metrics --json``, which nests systems if there are several."""
         if len(self.systems) == 1:
             return self.first.to_dict()
         report: dict[str, Any] = {"systems": {}, "reference": self.reference, "differences": {}}
@@ -175,7 +175,7 @@ class EvaluatedSystems:
 @one_line
 @dataclass(frozen=True)
 class PairedComparison(Tabular):
-    """Systems on the same trials: their metrics with intervals, and the differences with p-values.
+    """Metrics with intervals of systems on the same trials, and their differences with p-values.
 
     `print`, a notebook and `to_latex` show both as tables, in which p-values are corrected for their number (`holm`).
 
@@ -184,9 +184,9 @@ class PairedComparison(Tabular):
     systems : dict of str to Intervals
         Each metric of each system with its interval over speakers.
     differences : Differences
-        Of each system from the first one, with intervals and p-values.
+        Differences of each system from the first one, with intervals and p-values.
     resampling : Resampling
-        Of the speakers.
+        Resampling of the speakers.
     units : str
         What was resampled.
     evaluated : EvaluatedSystems, optional
@@ -208,7 +208,7 @@ class PairedComparison(Tabular):
             If the comparison was not made by `compare`.
         """
         if self.evaluated is None:
-            raise DataError("expected a comparison made by `compare`, got tables alone")
+            raise DataError("expected a comparison made by `compare`, got only tables")
         return self.evaluated.to_dict()
 
     def to_columns(self) -> dict[str, list[Any]]:
@@ -256,7 +256,7 @@ class PairedComparison(Tabular):
         Parameters
         ----------
         caption, label : str, optional
-            Of the first table, as TeX; by default the caption says how intervals were made and what is bold.
+            Caption (TeX) and label of the first table; by default the caption explains intervals and bold numbers.
         columns : sequence of str
             Metrics by their names; all by default.
         """
@@ -298,7 +298,7 @@ def evaluate_systems(
     missing: Missing = "error",
     jobs: int | None = 1,
 ) -> EvaluatedSystems:
-    """Compute every metric of systems, with speakers their intervals, and the differences of systems on equal trials.
+    """Compute every metric of systems, intervals if speakers are given, and differences of systems on equal trials.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def evaluate_systems(
     key : Key, or mapping of str to Key
         Trials with their truth, for all systems or for each.
     metrics : sequence of Metric
-        What to compute; see `evaluation.metrics.metrics_with` and `evaluation.metrics.metrics_at_thresholds_of`.
+        Metrics to compute; see `evaluation.metrics.metrics_with` and `evaluation.metrics.metrics_at_thresholds_of`.
     convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
         Which convention to follow; see `evaluation.metrics.conventions`.
     priors : sequence of str or float
@@ -315,15 +315,15 @@ def evaluate_systems(
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id", "trial"}
-        What resamples draw; see `sample_from`.
+        Units that are resampled; see `sample_from`.
     resampling : Resampling, optional
-        Resamples for intervals; by default 1000 if speakers are given, else none.
+        Resampling for the intervals; by default 1000 resamples if speakers are given, else none.
     reference : str, optional
         The system that others are compared with; by default the first.
     metadata : mapping of str to str, optional
         Group of each model, segment or speaker, such as their sex, with its name as `column`.
     column : str
-        What the groups are called.
+        Name of the grouping.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
     jobs : int, optional
@@ -337,7 +337,7 @@ def evaluate_systems(
     Raises
     ------
     DataError
-        If there is no system, the reference is none of them, groups have no name, an option is out of range, or scores
+        If there is no system, the reference is unknown, groups have no name, an option is out of range, or scores
         and key do not fit; with resamples also as `sample_from`.
 
     Examples
@@ -435,7 +435,7 @@ def compare(
 ) -> PairedComparison:
     """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
 
-    Speakers are resampled once for all systems, so that what is easy or hard for all cancels in the differences. The
+    Speakers are resampled once for all systems, so that easy and hard speakers cancel in the differences. The
     p-value is that of Student's t with the standard error of the resampled differences: below 0.05 where the 95 %
     interval excludes 0. Where the table shows several, it corrects them for their number (`holm`). (Scores of two
     systems have no common scale, so they cannot be permuted between systems.)
@@ -525,7 +525,7 @@ def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
     Parameters
     ----------
     scores : mapping of str to ndarray of float64 of shape (N,)
-        Of each system, in one order of the trials.
+        Scores of each system, in the same order of trials.
     """
     for first, second in combinations(scores, 2):
         if np.array_equal(scores[first], scores[second]):
@@ -554,7 +554,7 @@ def _evaluate_system(
     missing: Missing,
     jobs: int | None,
 ) -> EvaluatedSystem:
-    """Compute every metric of one system, with intervals and groups where they are asked for."""
+    """Compute every metric of one system, with intervals and groups on request."""
     values, joined = join_scores(scores, key, missing=missing)
     ordered = sort_scores(values[joined.is_target], values[~joined.is_target])
     search = closed_search_note(values, joined, ordered)
@@ -567,7 +567,7 @@ def _evaluate_system(
     else:
         units = bootstrap_by
         if bootstrap_by == "speaker" and not resampling.resamples:
-            units = "id"  # nothing is drawn, so nobody needs to know the speakers
+            units = "id"  # without resamples, speakers are not needed
         sample, scored = sample_from(scores, key, bootstrap_by=units, missing=missing, **maps)
         result = statistic.evaluate(sample.runs())
         result.notes.update(search)

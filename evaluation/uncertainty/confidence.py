@@ -1,4 +1,4 @@
-"""How sure a metric is: intervals of any metric under a joint bootstrap of speakers, and paired differences.
+"""Intervals of any metric by a joint bootstrap of speakers, and paired differences.
 
 >>> import numpy as np
 >>> from evaluation.uncertainty import sample_of
@@ -13,7 +13,7 @@
 >>> found["mean_target"].low < 2 < found["mean_target"].high
 True
 
-`resampling` says what is drawn, `intervals` how an interval is made of it and by which method for each metric,
+`resampling` draws, `intervals` turns draws into intervals, with one method for each metric,
 docs/studies/intervals.md how often such intervals hold the true value.
 """
 
@@ -71,7 +71,7 @@ def sample_from(
     bootstrap_by: Literal["speaker", "id", "trial"] = "speaker",
     missing: Missing = "error",
 ) -> tuple[Sample, Key]:
-    """Return the trials of scores and key, joined and sorted for a bootstrap.
+    """Join scores and key, and sort the trials for a bootstrap.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def sample_from(
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id", "trial"}
-        What resamples draw. speaker: speakers of the maps and the key; id: the same, and each id that no map and no
-        target trial names is a speaker, whatever it looks like; trial: far too narrow where trials share speakers.
+        Unit of resampling. speaker: speakers from the maps and the key; id: the same, but every id without a speaker
+        counts as one; trial: single trials, far too narrow where trials share speakers.
     missing : {"error", "drop", "reject"}
         What to do with trials without a score and scores of unknown ids.
 
@@ -130,7 +130,7 @@ def confidence_intervals(
         Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
         intervals are made. For several workers it must be importable.
     resampling : Resampling
-        How many resamples are drawn, of which seed, and the level; the result is the same for any number of workers.
+        Number of resamples, seed and level; the result is the same for any number of workers.
     jobs : int, optional
         Number of workers; all cores if None.
 
@@ -245,12 +245,12 @@ def paired_differences(
 
 
 def check_speakers(key: Key, speakers: Speakers | None) -> None:
-    """Refuse ids that do not look like speakers, in words of Python, where no speakers are given.
+    """Refuse ids that may not be speakers if no speakers are given; the error names Python arguments.
 
     Raises
     ------
     UnknownSpeakersError
-        If there are none and the ids of the key may not be speakers; see `evaluation.trials.doubt_speakers`.
+        If no speakers are given and the ids of the key may not be speakers; see `evaluation.trials.doubt_speakers`.
     """
     if speakers is None:
         doubt = doubt_speakers(key)
@@ -274,13 +274,13 @@ def evaluate(
     missing: Missing = "error",
     llr_base: float = math.e,
 ) -> measures.Evaluation:
-    """Compute every metric of scores, and with speakers its confidence interval.
+    """Compute every metric of scores, with confidence intervals if speakers are known.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,)
-        Scores; for the actual costs and Cllr, natural LLRs. Infinite ones are legal. Series of pandas or polars will
-        do, and `SortedScores` alone. With `labels` the first holds the scores of both classes, and there is no second.
+        Scores; for the actual costs and Cllr, natural LLRs. They may be infinite. Series of pandas or polars will
+        do, or one `SortedScores`. With `labels` the first holds the scores of both classes, and there is no second.
     labels : array_like of bool, of 0 and 1, or of str, of shape (N,), or Key, optional
         The class of each score: true for a target trial, or text (``target`` and ``nontarget``). `Scores` are joined
         with their `Key` by the pairs of ids. Truth values and text may be the second argument as well.
@@ -298,7 +298,7 @@ def evaluate(
         as ``"/"`` that ends the speaker in each id.
     resamples, seed : int
         Resamples of the speakers for intervals of 95 %, and their seed. With speakers 1000 by default; without them
-        none, and where they are asked for, ids are the speakers if they look like it.
+        none, and on request ids are the speakers if they look like speakers.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score, and with scores in arrays that are NaN; see
         `evaluation.trials.split_scores`.
@@ -343,7 +343,7 @@ def evaluate(
         )
     elif isinstance(target, Scores) or isinstance(labels, Key):
         given: Any = target, labels
-        # which refuses anything but Scores and a Key
+        # refuses anything but Scores and a Key
         values, key = join_scores(*given, missing=missing)
         scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
         search = closed_search_note(values, key, scores)
@@ -374,7 +374,7 @@ def evaluate(
 def closed_search_note(
     values: NDArray[np.float64], key: Key, scores: measures.SortedScores
 ) -> dict[str, str]:
-    """Return how often a search among all models finds the target one, where tests and models are crossed.
+    """Note how often a search among all models finds the target, if tests and models are crossed.
 
     Scores with an offset for each test tell little at one threshold, and much within a test. Models and tests are
     crossed if nine in ten trials are of tests with one target trial, which have scores of five models or more, and of
@@ -420,14 +420,14 @@ def with_intervals(
 
 
 def _gap(values: ArrayLike, base: ArrayLike) -> NDArray[np.float64]:
-    """Return differences from the base, 0 where they are rounding, NaN of two infinite values."""
+    """Return differences from the base: 0 if they are rounding errors, NaN for two infinite values."""
     with np.errstate(invalid="ignore"):
         gap = np.subtract(values, base)
     return np.where(is_negligible(gap, base) & ~np.isnan(gap), 0.0, gap)
 
 
 def _p_value(gap: Interval, n_units: int, level: float) -> float:
-    """Return the level at which an interval of Student's t around a difference would end at 0; NaN of any other."""
+    """Return the level at which the Student's t interval of a difference ends at 0; NaN for other intervals."""
     from scipy.special import stdtr, stdtrit
 
     reach = (gap.high - gap.low) / 2
@@ -441,7 +441,7 @@ def _p_value(gap: Interval, n_units: int, level: float) -> float:
 
 
 def _with_resolution(name: str, interval: Interval, sample: Sample) -> Interval:
-    """Note where a least cost depends on a handful of trials: the study of coverage finds its interval too short."""
+    """Note minimum costs that depend on a handful of trials, whose intervals the study of coverage finds too short."""
     head, _, prior = name.partition(".")
     if (
         head not in ("min_dcf", "min_dcf_unnormalised")

@@ -29,7 +29,7 @@ from spkbase.showing import Tabular, one_line
 @one_line
 @dataclass(frozen=True)
 class Group:
-    """The trials of a group and what was computed of them.
+    """The trials of a group and their metrics.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Group:
 @one_line
 @dataclass(frozen=True)
 class Extremes:
-    """Where a metric is highest and lowest, and the gap between the two; intervals where there were resamples.
+    """Groups with the highest and the lowest value of a metric, and the gap, with intervals if there were resamples.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Groups(Tabular):
     metrics: tuple[Metric, ...] = METRICS
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return a row for each group and metric: their names, the trials of the group, the value and its ends."""
+        """Return a row for each group and metric: names, numbers of trials, the value and its interval."""
         blank = Interval()
         names = (self.column, "n_target", "n_nontarget", "metric", "value", "low", "high")
         columns: dict[str, list[Any]] = {name: [] for name in names}
@@ -116,7 +116,7 @@ class Groups(Tabular):
         return columns
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for a report, intervals as [low, high]."""
+        """Return everything for a report, intervals as [low, high]."""
         groups = {}
         for name, group in self.groups.items():
             ends = {metric: [span.low, span.high] for metric, span in group.intervals.items()}
@@ -159,9 +159,9 @@ def evaluate_groups(
         Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
         metrics are read.
     resampling : Resampling
-        How many resamples are drawn, of which seed, and the level; values without intervals by default.
+        Number of resamples, seed and level; no intervals by default.
     column : str
-        What the groups are, for reports.
+        Name of the grouping, for reports.
     jobs : int, optional
         Number of workers; all cores if None.
 
@@ -216,7 +216,7 @@ def _extremes(
     level: float,
     metrics: tuple[Metric, ...],
 ) -> dict[str, Extremes]:
-    """Return the extreme groups of each metric that at least two groups have a finite value of."""
+    """Return the extreme groups of each metric with finite values in at least two groups."""
     extremes = {}
     for metric in next(iter(values.values()), {}):
         finite = {name: parts[name] for name in values if np.isfinite(values[name][metric])}

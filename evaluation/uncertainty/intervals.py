@@ -14,7 +14,7 @@ counted. So each metric has a method, named by its row of `evaluation.metrics.ME
 
 The factor comes from how isotonic estimates behave: they see the noise of size a as a**(4/3). A resample adds noise as
 large as that of the sample, so the noise has sqrt(2) its size, and the resamples are off by 2**(2/3) - 1 = 0.587 of the
-bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on one threshold alone, and
+bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on only one threshold, and
 on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
 with them is in docs/studies/intervals.md.
 
@@ -56,7 +56,7 @@ differ by within a resample: with t_d(w) for the metric of draw d in resample w 
 
 So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval above is
 made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and S as many as there are speakers, minus
-one; the degrees of their sum are Satterthwaite's [7]_. Where each utterance has a draw of its own, b is nothing and
+one; the degrees of their sum are Satterthwaite's [7]_. If each utterance has its own draw, b is 0 and
 most of what draws differ by is I: then it is the speakers that are few.
 
 References
@@ -77,8 +77,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -92,7 +92,7 @@ from spkbase.showing import Tabular, brief, one_line
 
 ALONE = 2.0
 PLENTY = 8.0
-"""Numbers of independent errors up to which the exact interval stands alone, and from which the usual one does."""
+"""Numbers of independent errors up to which the exact interval is used, and from which the usual one is used."""
 
 OF_SPEAKERS = 0.7
 """Share of the variance of scores that the exact interval ascribes to the speaker."""
@@ -111,7 +111,7 @@ def independent_errors(rate: float, variance: float, n_trials: int) -> float:
     rate : float
         Error rate p, below 1.
     variance : float
-        Of its resamples; 0 where they are all the same.
+        Variance of its resamples; 0 if they are all equal.
     n_trials : int
         Number N of trials of the rarer class.
 
@@ -129,14 +129,14 @@ def independent_errors(rate: float, variance: float, n_trials: int) -> float:
 
 @cache
 def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> float:
-    """Return the error rate at which at most so many errors are seen in a share of the cases.
+    """Return the error rate at which at most this many errors occur in a given share of cases.
 
     Parameters
     ----------
     n_errors : int
         Number k of errors, below N.
     n_units : int
-        Number n of speakers, whose scores have an effect u of their own.
+        Number n of speakers, each with an effect u on the scores.
     n_trials : int
         Number N of trials of the rarer class, N / n a speaker.
     share : float
@@ -170,7 +170,9 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
         at = (scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS)
         failing = log_ndtr(at)
         passing = log_ndtr(-at)
-        every = np.ones(1)  # numbers of errors of all speakers, convolved by repeated squaring
+        every = np.ones(
+            1
+        )  # distribution of the errors of all speakers, convolved by repeated squaring
         for errors, others, ways, speakers in parts:
             power = np.exp(ways + errors * failing + others * passing) @ weights
             while speakers:
@@ -233,7 +235,7 @@ def rate_interval(
 def mixed(
     few: tuple[float, float], usual: tuple[float, float], errors: float
 ) -> tuple[float, float]:
-    """Return the ends between those of `rate_interval` and the usual ones, by the number of independent errors.
+    """Interpolate between the ends of `rate_interval` and the usual ones, by the number of independent errors.
 
     Examples
     --------
@@ -253,7 +255,7 @@ def mixed(
 @one_line
 @dataclass(frozen=True)
 class Interval(Tabular):
-    """A number with its interval: of a metric, of a file of results, of the difference of two systems.
+    """A number with its interval, such as a metric or the difference of two systems.
 
     Attributes
     ----------
@@ -266,7 +268,7 @@ class Interval(Tabular):
     note : str
         Why it is undefined, or made in another way than usual; empty otherwise.
     p_value : float
-        Of a difference: two-sided, of the hypothesis that it is 0; NaN for any other number.
+        Two-sided p-value of the hypothesis that a difference is 0; NaN for other numbers.
     """
 
     value: float = np.nan
@@ -300,7 +302,7 @@ class Interval(Tabular):
             How a number is written: a format specification (three decimals for four), the form of a metric's `Unit`
             (a fraction is written in per cent, without the sign), or a function.
         missing : str
-            Stands for NaN.
+            Text in place of NaN.
 
         Examples
         --------
@@ -345,6 +347,28 @@ class Interval(Tabular):
         return fields
 
 
+def to_report(record: Any) -> dict[str, Any]:
+    """Return a record as dictionaries for a report, an interval as its numbers; fields that are None are left out.
+
+    Examples
+    --------
+    >>> to_report({"eer": Interval(0.1, 0.05, 0.2), "side": None})
+    {'eer': {'value': 0.1, 'low': 0.05, 'high': 0.2}}
+    """
+    report = {}
+    fields = record if isinstance(record, Mapping) else vars(record)
+    for name, part in fields.items():
+        if isinstance(part, Interval):
+            part = part.numbers()
+        elif hasattr(part, "to_dict"):
+            part = part.to_dict()
+        elif isinstance(part, Mapping) or is_dataclass(part):
+            part = to_report(part)
+        if part is not None:
+            report[str(name)] = part
+    return report
+
+
 def interval(
     value: float,
     resampled: np.ndarray,
@@ -368,11 +392,11 @@ def interval(
     n_units : int
         Number of speakers (or trials) that the rarer class depends on, at least 2.
     n_trials : int
-        Number of trials of the rarer class, which says how small half an error is; 0 if there is no such thing.
+        Number of trials of the rarer class, which gives the size of half an error; 0 if not applicable.
     level : float
         Share of true values that such intervals should cover, between 0 and 1.
     widening : float
-        How many times as wide as by the resamples it is for what they do not see, such as draws.
+        Factor that widens the interval for variance that resamples do not show, such as that of draws.
 
     Raises
     ------
@@ -384,7 +408,9 @@ def interval(
     resampled = np.asarray(resampled, np.float64)
     resampled = resampled[~np.isnan(resampled)]
     usual = _usual_interval(value, resampled, method, n_units, n_trials, level, widening)
-    usual = replace(usual, low=min(usual.low, value), high=max(usual.high, value))  # a NaN stays
+    usual = replace(
+        usual, low=min(usual.low, value), high=max(usual.high, value)
+    )  # NaN ends stay NaN
     if not (method.of_errors and n_trials) or not 0 <= value < 0.5 or len(resampled) < 2:
         return usual
     variance = float(resampled.var(ddof=1)) * n_units / (n_units - 1)
@@ -392,7 +418,7 @@ def interval(
     least = rate_where(0, n_units, n_trials, 1 - level)
     if errors >= PLENTY and usual.has_interval:
         return replace(usual, high=max(usual.high, least))
-    # what draws have in common makes trials worth less
+    # correlated draws reduce the effective number of trials
     worth = max(1, round(n_trials / widening**2))
     low, high = few = rate_interval(value, n_units=n_units, n_trials=worth, level=level)
     if usual.has_interval:
@@ -415,7 +441,7 @@ def simultaneous(
     n_trials: int = 0,
     level: float = 0.95,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return intervals that hold all true values at once in a share `level` of the cases (max-t).
+    """Return simultaneous intervals (max-t): all true values are covered at once in a share `level` of the cases.
 
     Parameters
     ----------
@@ -445,7 +471,7 @@ def simultaneous(
     off = np.abs(scaled - scaled.mean(axis=0))
     deviation = scaled.std(axis=0, ddof=1)
     off = np.divide(off, deviation, out=np.zeros_like(off), where=deviation > 0)
-    # the widest of all, and as much wider again as t is than the normal
+    # the widest interval, widened again by the ratio of the quantiles of t and the normal
     wider = stdtrit(n_units - 1, (1 + level) / 2) / ndtri((1 + level) / 2)
     reach = np.quantile(off.max(axis=1), level) * wider * spread
     low = from_scale(centre - reach, method)
@@ -455,13 +481,61 @@ def simultaneous(
     return np.maximum(low, method.lower), np.minimum(high, method.upper)
 
 
+def jackknife_interval(
+    value: float, replicates: ArrayLike, *, method: Method, level: float = 0.95
+) -> Interval:
+    """Return the interval of a number from its values without each of G groups of units.
+
+    Parameters
+    ----------
+    value : float
+        Of all units.
+    replicates : array_like of float of shape (G,)
+        Without each group.
+    method : Method
+        Its scale, not that of percentiles, and its range; nothing is subtracted as bias.
+    level : float
+        Share of true values that such intervals should cover.
+
+    Returns
+    -------
+    Interval
+        Student's t with G - 1 degrees of freedom and the variance (G - 1) / G times the sum of squares about the mean,
+        on the scale; the ends are NaN with fewer than two groups, where numbers are not known, or do not differ.
+
+    References
+    ----------
+    .. [1] P. Kott, "Delete-a-group jackknife", Journal of Official Statistics 17, 2001.
+
+    Examples
+    --------
+    Of a mean, without each number in turn, it is the interval of the t-test:
+
+    >>> found = jackknife_interval(2.0, [2.5, 2.0, 1.5], method=Method("identity"))
+    >>> round(found.low, 3), round(found.high, 3)
+    (-0.484, 4.484)
+    """
+    from scipy.special import stdtrit
+
+    others = np.asarray(replicates, np.float64)
+    count = len(others)
+    if count < 2 or not np.isfinite(np.append(others, value)).all() or is_constant(others):
+        return Interval(value)
+    scaled = to_scale(np.append(others, value), method)
+    deviation = np.sqrt((count - 1) ** 2 / count * scaled[:-1].var(ddof=1))
+    reach = stdtrit(count - 1, (1 + level) / 2) * deviation
+    low, high = from_scale(np.array([scaled[-1] - reach, scaled[-1] + reach]), method).tolist()
+    name = f"{method.name}, jackknife of {count} groups of speakers"
+    return Interval(value, max(low, method.lower), min(high, method.upper), name)
+
+
 def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> NDArray[np.float64]:
-    """Return values on the scale of a method, those at an end of it lifted a little inside.
+    """Return values on the scale of a method; values at an end of the scale are moved slightly inside.
 
     Parameters
     ----------
     values : ndarray of float64 of shape (B,) or (B, S)
-        Finite values; each column is on its own.
+        Finite values; columns are independent.
     method : Method
         Which scale; not that of percentiles.
     n_trials : int
@@ -482,20 +556,20 @@ def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> 
         return -np.log(_lifted(method.upper - values, method, n_trials))
     values = _lifted(values, method, n_trials)
     others = _lifted(1 - values, method, n_trials)
-    # in place: both are new, and as large as all resamples at many sizes of a gallery
+    # in place, since both arrays are new and may be large
     np.log(values, out=values)
     np.log(others, out=others)
     return np.subtract(values, others, out=values)
 
 
 def from_scale(values: NDArray[np.float64], method: Method) -> NDArray[np.float64]:
-    """Return values of a scale as values of the metric; the inverse of `to_scale`."""
+    """Map values on a scale back to values of the metric; the inverse of `to_scale`."""
     if method.scale == "identity":
         return values
     if method.scale == "log":
         return np.exp(values)
     if method.scale == "inverse root":
-        with np.errstate(divide="ignore"):  # so wide that there is no upper end
+        with np.errstate(divide="ignore"):  # the upper end may overflow to infinity
             return 1 / np.square(np.minimum(values, 0.0))
     if method.scale == "complement":
         return method.upper - np.exp(-values)
@@ -503,7 +577,7 @@ def from_scale(values: NDArray[np.float64], method: Method) -> NDArray[np.float6
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Return p-values corrected for their number, so that one of them is below a level by chance at most that often.
+    """Return p-values corrected for multiple comparisons by Holm's method, which controls the family-wise error rate.
 
     Parameters
     ----------
@@ -526,14 +600,14 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     [0.03, 0.06, nan, 0.06]
     """
     corrected = np.array(p_values, np.float64)
-    order = np.argsort(corrected)[: np.count_nonzero(~np.isnan(corrected))]  # NaN ones come last
+    order = np.argsort(corrected)[: np.count_nonzero(~np.isnan(corrected))]  # NaN sorts last
     times = np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(times * corrected[order]), 1.0)
     return corrected
 
 
 def p_text(p_value: float) -> str:
-    """Return a p-value as tables print it: ``p = 0.023``, ``p < 0.001``, or nothing of NaN."""
+    """Return a p-value as tables print it: ``p = 0.023``, ``p < 0.001``, or "" for NaN."""
     if math.isnan(p_value):
         return ""
     if p_value < 0.001:
@@ -562,10 +636,10 @@ class Intervals(Tabular, dict[str, Any]):
 
 
 class Differences(Intervals):
-    """For each system the differences of its metrics from those of the first one, `Intervals`."""
+    """For each system the `Intervals` of the differences of its metrics from those of the first."""
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return a row for each system and metric, with its p-value alone and corrected (`holm`)."""
+        """Return a row for each system and metric, with its p-value, raw and corrected (`holm`)."""
         columns: dict[str, list[Any]] = {"system": [], **Intervals().to_columns(), "p_value": []}
         for system, intervals in self.items():
             columns["system"] += [system] * len(intervals)
@@ -576,7 +650,7 @@ class Differences(Intervals):
 
 
 def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> tuple[float, float]:
-    """Return the variance of a mean over draws that speakers account for, and what draws add to it.
+    """Split the variance of a mean over draws into the part of the speakers and the part that draws add.
 
     Parameters
     ----------
@@ -610,23 +684,23 @@ def draw_variance(values: ArrayLike, resampled: ArrayLike, *, n_units: int) -> t
 def widening(
     speakers: ArrayLike, draws: ArrayLike, *, n_units: ArrayLike, n_draws: int, level: float
 ) -> NDArray[Any]:
-    """Return how many times as wide an interval by speakers alone becomes with what draws add.
+    """Return the factor by which draws widen an interval that resamples speakers only.
 
     Parameters
     ----------
     speakers, draws : array_like of float
-        Of `draw_variance`; 1 comes back where speakers have no spread.
+        Results of `draw_variance`; where speakers have no variance the ratio is 1.
     n_units : array_like of float
         Number of speakers, or one more than the degrees of freedom that the interval was made with.
     n_draws : int
         Number of draws, at least 2.
     level : float
-        Of the interval.
+        Confidence level of the interval.
 
     Returns
     -------
     ndarray of float64
-        The ratio of deviations times that of the quantiles of Student's t; at least 1.
+        Ratio of the deviations times ratio of the quantiles of Student's t; at least 1.
     """
     from scipy.special import stdtrit
 
@@ -649,7 +723,7 @@ def interval_over_draws(
     n_trials: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """Return the mean of a metric over draws, with an interval that holds speakers and draws.
+    """Return the mean of a metric over draws, with an interval over speakers and draws.
 
     Parameters
     ----------
@@ -665,7 +739,7 @@ def interval_over_draws(
     Returns
     -------
     Interval
-        Of one draw that of `interval`.
+        For a single draw the result of `interval`.
 
     Raises
     ------
@@ -726,11 +800,11 @@ def _usual_interval(
     if method.scale == "percentile":
         if widening > 1:
             resampled = resampled.mean() + widening * (resampled - resampled.mean())
-        # of values that are there: between an infinite one and another there is none
+        # observed values only: infinite ones cannot be interpolated
         ends = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
         return Interval(value, float(ends[0]), float(ends[1]), method.name, note)
     centre, spread = _centre_and_spread(value, resampled, method, n_units, n_trials)
-    if is_negligible(spread, centre):  # all but the same, nothing or half an error
+    if is_negligible(spread, centre):  # negligible spread, no error or half an error
         return Interval(value, np.nan, np.nan, method.name, "too few errors: the spread is unknown")
     reach = widening * method.widening * stdtrit(n_units - 1, (1 + level) / 2) * spread
     low, high = (
@@ -752,7 +826,7 @@ def _centre_and_spread(
 
 
 def _lifted(values: NDArray[np.float64], method: Method, n_trials: int) -> NDArray[np.float64]:
-    """Lift values of 0 to what counts as next to nothing, column by column."""
+    """Lift values of 0 to half an error, column by column."""
     least = np.min(np.where(values > 0, values, np.inf), axis=0)
     least = np.where(np.isfinite(least), least, 1.0)
     if n_trials:

@@ -10,7 +10,7 @@ is
 The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
 above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers and scenarios on one
 list of trials, however they depend on each other. As no end depends on who else was there, another attacker on the same
-trials never raises either end; this is why already the first one pays for those that may come. Minima of parts are
+trials never raises either end; so even a single attacker is corrected for others. Minima of parts are
 joined by the same rule (`minimum_of`). Lists of other speakers are new chances to lie below: over L of them the upper
 ends are moved to a level at which L times as many hold (`over_lists`).
 
@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation import metrics as measures
 from evaluation.uncertainty.intervals import (
@@ -50,7 +50,7 @@ from spkbase.errors import DataError
 from spkbase.showing import one_line
 
 AT_ONCE = 16
-"""How many attackers of equal strength the upper end of each is made for."""
+"""Number of equally strong attackers that the upper end of each allows for."""
 
 METHOD = (
     f"smallest ends over attackers, the upper ones corrected for {AT_ONCE} attackers (Bonferroni)"
@@ -64,17 +64,17 @@ LARGEST = (
 @one_line
 @dataclass(frozen=True)
 class Minimum:
-    """The smallest error rate of several attackers.
+    """The smallest of the error rates of several attackers.
 
     Attributes
     ----------
     attacker : str
-        Who has it.
+        The attacker with this rate.
     interval : Interval
-        Of the smallest of the true rates.
+        Interval of the smallest true rate.
     perfect, perfect_low : float
         What a perfect anonymiser would show in its place on the same trials: mean and 5 % quantile; NaN where it was
-        not asked for.
+        not requested.
     """
 
     attacker: str
@@ -131,7 +131,7 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
     Raises
     ------
     DataError
-        If there is none.
+        If there is no value.
 
     Examples
     --------
@@ -169,6 +169,59 @@ def maximum_of(intervals: Iterable[Interval]) -> Interval:
     return replace(least, value=-least.value, low=-least.high, high=-least.low, method=LARGEST)
 
 
+def largest_rate(
+    successes: ArrayLike, totals: ArrayLike, *, beyond: ArrayLike = 0.0, level: float = 0.95
+) -> tuple[int, Interval]:
+    """Return which of several rates is the largest, with the interval of the largest of their true values.
+
+    The highest of many observed rates is partly luck. With [L_s, U_s] of Clopper and Pearson for the rate of
+    speaker s, its ends are the largest L_s, at a level at which all S hold at once (Bonferroni), and the largest
+    U_s, at the usual level: the true maximum lies above it only if the U_s of the speaker who has it fails.
+
+    Parameters
+    ----------
+    successes, totals : array_like of float of shape (S,)
+        How often it happened to each speaker, and in how many recordings, which are independent given the speaker.
+    beyond : float, or array_like of float of shape (S,)
+        What is subtracted from each rate, and taken as known: what the speaker's model gets from everybody.
+    level : float
+        Share of true values that the interval should cover.
+
+    Returns
+    -------
+    index : int
+        Of the speaker.
+    largest : Interval
+
+    Raises
+    ------
+    DataError
+        If there is no speaker, or counts are out of range.
+
+    Examples
+    --------
+    >>> index, largest = largest_rate([9, 2, 0], [10, 10, 10])
+    >>> index, round(largest.low, 3), largest.value, round(largest.high, 3)
+    (0, 0.485, 0.9, 0.997)
+    """
+    seen = np.asarray(successes, np.float64)
+    counts = np.asarray(totals, np.float64)
+    if not seen.size or seen.shape != counts.shape:
+        raise DataError(f"expected counts of speakers, got shapes {seen.shape} and {counts.shape}")
+    if not ((seen >= 0) & (seen <= counts) & (counts > 0)).all():
+        raise DataError("expected at least one recording of each speaker, and counts within them")
+    subtracted = np.asarray(beyond, np.float64)
+    rates = seen / counts - subtracted
+    at_once = 1 - (1 - level) / len(seen)
+    low = measures.clopper_pearson(seen, counts - seen, level=at_once)[0] - subtracted
+    high = measures.clopper_pearson(seen, counts - seen, level=level)[1] - subtracted
+    index = int(rates.argmax())
+    method = (
+        f"largest ends over {len(seen)} speakers, the lower ones corrected for as many (Bonferroni)"
+    )
+    return index, Interval(float(rates[index]), float(low.max()), float(high.max()), method)
+
+
 def over_lists(
     interval: Interval,
     n_lists: int,
@@ -190,7 +243,7 @@ def over_lists(
     n_lists : int
         Lists of trials of other speakers, over which the minimum is taken.
     before : int
-        Lists for which the upper end holds as it is.
+        Lists for which the upper end already holds.
     n_units, n_trials : float
         Numbers of speakers and target trials of a list; speakers are taken to be many where they are not known.
     level : float
@@ -222,7 +275,10 @@ def over_lists(
         quantiles = [stdtrit(n_units - 1, (1 + each) / 2) for each in levels]
         reach = logit(interval.high) - logit(max(interval.value, interval.high / 20))
         further = (quantiles[1] / quantiles[0] - 1) * reach
-    return replace(interval, high=float(expit(logit(interval.high) + max(further, 0.0))))
+    high = float(expit(logit(interval.high) + max(further, 0.0)))
+    if interval.high <= 0.5:  # as is every rate on the convex hull
+        high = min(high, 0.5)
+    return replace(interval, high=high)
 
 
 def minima_over_attackers(
@@ -243,7 +299,7 @@ def minima_over_attackers(
     groups : mapping of str to collection of str
         Names of attackers by the name of their group; they may be in several.
     reading : str
-        Of the equal error rate, see `evaluation.metrics.eer`.
+        Definition of the equal error rate; see `evaluation.metrics.eer`.
     resampling : Resampling
         How many resamples are drawn, of which seed, and the level.
     permutations : int
@@ -292,7 +348,7 @@ def minima_over_attackers(
 
 
 def _listed(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Sample], dict[str, list[int]]]:
-    """Return the draws of all attackers in one list, and where those of each are in it; they must hold equal trials."""
+    """Return one list of the draws of all attackers, and the range of each attacker; all must hold equal trials."""
     if not samples or not all(samples.values()):
         raise DataError("expected trials of at least one attacker, each with at least one draw")
     every: list[Sample] = []
@@ -306,6 +362,8 @@ def _listed(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Sample], dict
 
 
 def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:
+    if reading == "rocch":
+        return {"eer": measures.rocch_eer(scores)}
     return {"eer": measures.eer(scores, method=reading)}
 
 
@@ -323,7 +381,7 @@ def _permuted(
     models = first.first[others[0]]
     segments = first.second[others[0]]
     pairs = coo_array((np.ones(len(models)), (models, segments)), shape=(first.n_units + 1,) * 2)
-    # such as the sexes, where trials are within them
+    # components without shared trials, such as the sexes
     parts = connected_components(pairs, directed=False)[1]
     rng = np.random.default_rng(seed)
     permuted = []
@@ -332,7 +390,7 @@ def _permuted(
         order = rng.permutation(first.n_units)
         for part in np.unique(parts):
             members = order[parts[order] == part]
-            partner[members] = np.roll(members, 1)  # a cycle: nobody stays in place
+            partner[members] = np.roll(members, 1)  # a cyclic permutation leaves nobody in place
         if 0 < (partner[segments] == models).sum() < len(models):
             rates = []
             for sample, rows in zip(samples, others, strict=True):

@@ -1,4 +1,4 @@
-"""Bootstrap of trials that share speakers: new weights for trials that were sorted once.
+"""Bootstrap of trials that share speakers: trials are sorted once and reweighted in each resample.
 
 Conventions
 -----------
@@ -45,7 +45,7 @@ BLOCK = 25
 """Resamples that share a generator."""
 
 MOST_RESAMPLES = 1_000_000
-"""Resamples that can be asked for; more change no digit that is shown, and their numbers no longer fit memory."""
+"""Limit of resamples; more change no displayed digit and may not fit into memory."""
 
 Statistic = Callable[[SortedScores], Mapping[str, float]]
 """What is resampled: metrics by name, of sorted scores that hold both classes."""
@@ -62,7 +62,7 @@ class Resampling:
     resamples : int
         Number of resamples; 0 for no intervals.
     seed : int
-        Of the draws, not negative.
+        Seed of the draws, not negative.
     level : float
         Share of true values that intervals should cover.
 
@@ -84,11 +84,11 @@ class Resampling:
             raise DataError(f"expected a level between 0 and 1, got {self.level}")
 
     def text(self, units: str) -> str:
-        """Return a note on intervals, with a number and name of what is resampled."""
+        """Return a note on intervals, with the number and name of the resampled units."""
         return f"{100 * self.level:g} % confidence intervals by {self.resamples} resamples of {units}, seed {self.seed}"
 
     def weights(self, n_units: int) -> NDArray[np.float64]:
-        """Return all draws of one generator of the seed, as `draw_counts` of shape (resamples, n_units)."""
+        """Return all draws of one generator with this seed, shape (resamples, n_units); see `draw_counts`."""
         return draw_counts(n_units, self.resamples, np.random.default_rng(self.seed))
 
 
@@ -99,7 +99,7 @@ NO_INTERVALS = Resampling(0)
 def draw_counts(
     n_units: int, resamples: int, rng: np.random.Generator, *, one_by_one: bool = False
 ) -> NDArray[np.float64]:
-    """Return how often each unit comes in each resample.
+    """Return how often each unit occurs in each resample.
 
     Parameters
     ----------
@@ -132,14 +132,14 @@ def draw_counts(
 
 
 def block_generator(seed: int, block: int) -> np.random.Generator:
-    """Return the generator of a block of resamples, which depends on the seed and on the block's number alone."""
+    """Return the generator of a block of resamples, which depends only on the seed and the block's number."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
 
 
 @one_line
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Trials in the order of their scores, with who is drawn when they are resampled.
+    """Trials in the order of their scores, with the units that resampling draws.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Sample:
     is_target : ndarray of bool of shape (N,)
         Whether each is a target trial.
     first, second : ndarray of int64 of shape (N,)
-        The units that each trial depends on: its weight is the product of theirs. Where it depends on one alone, the
+        The units that each trial depends on: its weight is the product of theirs. If it depends on one only, the
         second is `n_units`, whose weight is 1.
     n_units : int
         Number of units (speakers or trials) in the table that the codes mean.
@@ -195,12 +195,12 @@ class Sample:
         return np.flatnonzero(np.concatenate([[True], self.scores[1:] != self.scores[:-1]]))
 
     def subset(self, rows: np.ndarray) -> Sample:
-        """Return the trials of a mask of shape (N,) alone; the units stay, so that draws are shared."""
+        """Return only the trials of a mask of shape (N,); the units stay, so that draws are shared."""
         names = ("order", "scores", "is_target", "first", "second")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def runs(self, weights: np.ndarray | None = None) -> SortedScores:
-        """Return the runs under weights of the units and a 1 behind them, shape (n_units + 1,); all 1 by default."""
+        """Return the runs under weights of the units, (n_units + 1,), the last of which is 1; all 1 by default."""
         if weights is None:
             counts = np.ones(len(self))
         else:
@@ -217,7 +217,7 @@ class Sample:
             kept = counts.nonzero()[0]
             counts = counts.take(kept)
             target = target.take(kept)
-        else:  # three in five nontarget trials have no weight in a draw, so the rest first
+        else:  # three in five nontarget trials have zero weight in a draw: multiply the rest only
             kept = counts.nonzero()[0]
             counts = counts.take(kept)
             target = counts * is_target.take(kept)
@@ -232,11 +232,11 @@ def sample_of(
     Parameters
     ----------
     scores : array_like of float of shape (N,)
-        Scores; infinite ones are legal.
+        Scores, possibly infinite.
     is_target : array_like of bool of shape (N,)
         Whether each is a target trial.
     speakers : TrialSpeakers, optional
-        Speakers of each trial, in the same order: the joint speaker bootstrap. Without, trials are drawn one by one.
+        Speakers of each trial, in the same order: the joint speaker bootstrap. Without them, single trials are drawn.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def sample_of(
         )
     order = np.argsort(scores, kind="stable")
     if speakers is None:
-        # target trials first, so that a part of the weights belongs to each class
+        # target trials come first, so that each class has its own range of weights
         units = np.where(is_target, np.cumsum(is_target) - 1, n_target + np.cumsum(~is_target) - 1)[
             order
         ]
@@ -346,7 +346,7 @@ def bootstrap(
 
 
 def _columns_of(rows: Sequence[Mapping[str, float] | None]) -> dict[str, np.ndarray]:
-    """Return each metric over the resamples; NaN where one has no trial of a class, an error if that is most."""
+    """Return each metric over the resamples: NaN where a class is empty, an error if most resamples lack one."""
     kept = [row for row in rows if row is not None]
     if len(kept) < (1 - _MAX_LOST) * len(rows):
         text = f"{len(rows) - len(kept)} of {len(rows)} resamples hold no trial of one class"
@@ -362,14 +362,14 @@ def _columns_of(rows: Sequence[Mapping[str, float] | None]) -> dict[str, np.ndar
 
 
 def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
-    """Return how often each unit comes in each resample of a block.
+    """Return how often each unit occurs in each resample of a block.
 
     Parameters
     ----------
     sample : Sample
         Says what the units are.
     seed, block : int
-        Of the bootstrap, and the block's number in it.
+        Seed of the bootstrap, and number of the block.
     size : int
         Number of resamples in the block.
 
@@ -391,7 +391,7 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
 
 
 def check_same_trials(base: Sample, other: Sample, base_name: str, name: str) -> None:
-    """Compare the trials as a set of (class, units), whatever the order of their scores."""
+    """Check that samples have the same trials, compared as a set of (class, units)."""
     remedy = "score the same trials with each system"
     if len(base) != len(other) or base.n_units != other.n_units or base.by_trial != other.by_trial:
         counts = f"{len(base)} and {len(other)}"

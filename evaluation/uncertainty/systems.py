@@ -1,4 +1,4 @@
-"""Systems on the same trials as tables: their metrics with intervals, and differences, for screen and paper."""
+"""Tables of systems on the same trials: metrics with intervals, and differences, for screen and paper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Column:
     worse: str = ""
 
     def cell(self, value: Interval | str) -> str:
-        """Return a number as a cell shows it, with its interval in brackets where there is one; or a text."""
+        """Return the text of a cell: a number with its interval in brackets if there is one, or a text."""
         if isinstance(value, str):
             return value
         return value.text(self.form)
@@ -48,7 +48,7 @@ def columns_of(metrics: Sequence[Metric]) -> dict[str, Column]:
     columns = {}
     for metric in metrics:
         for name, point in metric.numbers():
-            # in brackets a title has what is beside the number of one system
+            # the brackets in a title show a value of a single system
             if metric.beside is not None:
                 title = metric.title.partition(" (")[0]
             else:
@@ -72,7 +72,7 @@ def system_rows(systems: Systems, columns: Sequence[Column]) -> list[dict[str, s
 def corrected_p_values(
     differences: Differences, columns: Sequence[Column]
 ) -> dict[tuple[str, Column], float]:
-    """Return the p-value of each difference of a table, corrected for their number by Holm's method."""
+    """Return the p-values of the differences of a table, corrected for multiple comparisons by Holm's method."""
     alone = {}
     for label, gaps in differences.items():
         for column in columns:
@@ -119,9 +119,9 @@ def paper_tables(
     note : str
         How the intervals were made, for the captions.
     caption : str, optional
-        Of the first table, as TeX; by default it says what the table shows.
+        Caption of the first table, as TeX; by default it describes the table.
     label : str
-        Of the first table.
+        Label of the first table.
     """
     name = escape_tex(reference)
     best = _best_systems(systems, differences, columns, reference)
@@ -142,7 +142,7 @@ def paper_tables(
 def _best_systems(
     systems: Systems, differences: Differences, columns: Sequence[Column], reference: str
 ) -> dict[str, str]:
-    """Return the system with the best number of each column, by heading, where it is significantly the best."""
+    """Return by heading the system that is significantly the best of each column."""
     best: dict[str, str] = {}
     p_values = corrected_p_values(differences, columns)
     for column in columns:

@@ -1,4 +1,4 @@
-"""How useful speech still is: words (WER, CER), emotions (UAR), intonation (F0 correlation), and ranks of systems.
+"""Utility of anonymised speech: words (WER, CER), emotions (UAR), intonation (F0 correlation).
 
 Each measure is a sum or a mean over speakers, and has an interval by a bootstrap of speakers.
 """

@@ -3,7 +3,7 @@
 Conventions
 -----------
 The error rate is (substitutions + deletions + insertions) / units of the reference, counts pooled over all utterances
-(not a mean of rates), so it may pass 1. Alignments with the fewest edits come from jiwer (Levenshtein's distance, all
+(not a mean of rates), so it may exceed 1. Alignments with the fewest edits come from jiwer (Levenshtein's distance, all
 costs 1); the total is unique, its split into kinds is that of one best alignment. Units are words, or characters:
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
@@ -66,7 +66,7 @@ class ErrorCounts:
     counts : ndarray of int64 of shape (n, 4)
         Hits, substitutions, deletions, insertions.
     unit : str
-        What is counted, see `UNITS`.
+        Counted units, see `UNITS`.
     normaliser : str
         Name of the normalisation of the transcripts.
     """
@@ -120,12 +120,12 @@ class ErrorRate(Tabular):
     normaliser: str
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return one row: what is counted, and the rate with its interval."""
+        """Return one row: the unit, and the rate with its interval."""
         counted: dict[str, list[Any]] = {"unit": [self.unit], "utterances": [self.n_utterances]}
         return counted | self.interval.to_columns()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it by name, for a report."""
+        """Return all values by name, for a report."""
         fields = {
             "unit": self.unit,
             "normaliser": self.normaliser,
@@ -146,7 +146,7 @@ def count_errors(
     missing: Missing = "error",
     file: str | Path | None = None,
 ) -> ErrorCounts:
-    """Return the edits of aligned transcripts, utterance by utterance.
+    """Align transcripts and return the edits of each utterance.
 
     Parameters
     ----------
@@ -156,10 +156,10 @@ def count_errors(
     normaliser : {"none", "basic"}
         See `evaluation.utility.error_rates`.
     missing : {"error", "empty", "drop"}
-        What to do with utterances that have no hypothesis: stop; count all their words as deleted; leave them out.
+        Treatment of utterances without a hypothesis: stop, count all their words as deleted, or leave them out.
         An utterance without a reference is an error in any case but ``drop``.
     file : path, optional
-        Of the hypothesis, for errors.
+        File of the hypothesis, for errors.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def error_rate(
         Speaker of each utterance.
     resampling : Resampling
     file : path, optional
-        Of the map of speakers, for errors.
+        File of the map of speakers, for errors.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def error_rate_differences(
 
 
 def _basic(text: str) -> str:
-    # before NFKC, which would make a blank and an accent of some of them
+    # before NFKC, which would decompose some of them into blank and accent
     text = (
         unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
     )
@@ -299,7 +299,7 @@ NORMALISERS: Mapping[str, Callable[[str], str]] = {
 def _sums(
     counts: ErrorCounts, speakers: Mapping[str, str], file: str | Path | None = None
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Return the speakers, and errors and lengths of each, shape (n_speakers, 2)."""
+    """Return the speakers, with their errors and lengths, shape (n_speakers, 2)."""
     values = np.stack([counts.errors, counts.lengths], axis=1)
     return lists.sum_by_speaker(values, lists.speakers_of(counts.utterances, speakers, file))
 

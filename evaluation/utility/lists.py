@@ -31,7 +31,7 @@ DEFAULT = Resampling()
 OR_DROP = ", or missing='drop' leaves them out"
 """End of a remedy for missing utterances."""
 
-# the scale on which the error of each measure is near to normal
+# the scale on which the error of each measure is nearly normal
 METHODS = {
     "error_rate": Method("log", lower=0),
     "uar": Method("logit", lower=0, upper=1),
@@ -50,8 +50,8 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     ----------
     path : path
         UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. An utterance may have no words.
-        It is a trn if every line ends with an id of its own, which has a digit, a hyphen or an underscore; a single
-        line is one by the extension alone, since a text may end in brackets.
+        It is a trn if every line ends with a unique id that has a digit, a hyphen or an underscore; a single
+        line is one only by the extension, since a text may end in brackets.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def read_labels(path: str | Path, what: str = "emotion") -> dict[str, str]:
 
 
 def read_recordings(path: str | Path) -> dict[str, Path]:
-    """Read the `wav.scp` of a data directory, or a file of that form: the audio file of each utterance.
+    """Read the audio file of each utterance from a data directory or a `wav.scp`.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def check_same(
     allow_extra: bool = False,
     otherwise: str = "",
 ) -> None:
-    """Compare two sets of ids; `otherwise` ends the remedy.
+    """Check that two sets of ids are equal; `otherwise` ends the remedy.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def speakers_of(
     Raises
     ------
     DataError
-        If some have none.
+        If some utterances have no speaker.
     """
     absent = [utterance for utterance in utterances if utterance not in speakers]
     if absent:
@@ -214,11 +214,11 @@ def interval_by_speaker(
     statistic : callable
         Values of the measure, shape (B,), from weights of the speakers, (B, n_speakers).
     n_speakers : int
-        All of them, who are drawn.
+        All speakers, from whom resamples are drawn.
     measure : str
-        Name in `METHODS`, which says on what scale the interval is made.
+        Name in `METHODS`, which gives the scale of the interval.
     resampling : Resampling
-        Says the level, and whether there are resamples.
+        Level of the interval; without resamples there is none.
     minus : callable, optional
         Such values of another system: the measure is the difference from it, in shared resamples.
     n_units, n_trials : int
@@ -227,7 +227,7 @@ def interval_by_speaker(
     Returns
     -------
     Interval
-        Without ends, and with a note that says why, where fewer than two speakers count or there are no resamples.
+        Without ends but with a note if fewer than two speakers count or there are no resamples.
     """
     method = METHODS[measure]
     if n_units is None:
@@ -252,7 +252,7 @@ def interval_by_speaker(
 def sum_by_speaker(
     values: NDArray[Any], speakers: Sequence[str]
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Return the sorted speakers, and the sums of values of utterances, (n, ...), of each, (n_speakers, ...)."""
+    """Return the sorted speakers, and the values of utterances, (n, ...), summed by speaker, (n_speakers, ...)."""
     names, codes = np.unique(np.asarray(speakers, np.str_), return_inverse=True)
     sums = np.zeros((len(names), *values.shape[1:]))
     np.add.at(sums, codes, values)
@@ -260,7 +260,7 @@ def sum_by_speaker(
 
 
 def pooled_ratio(sums: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ratio of two sums, (P, 2), under weights of the speakers, (B, P); NaN where the second is 0."""
+    """Return the ratio of two sums, (P, 2), under weights of the speakers, (B, P); NaN if the second is 0."""
     totals = weights @ sums
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(totals[:, 1] > 0, totals[:, 0] / totals[:, 1], np.nan)

@@ -98,7 +98,7 @@ class PitchCorrelation:
     convention: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it by name, for a report."""
+        """Return all values by name, for a report."""
         names = ("deviation", "n_utterances", "n_undefined", "voicing_agreement", "speakers")
         method = {"convention": self.convention, "tracker": "pyin"}
         return self.interval.to_dict() | method | {name: getattr(self, name) for name in names}
@@ -108,7 +108,7 @@ class PitchCorrelation:
 def compare_tracks(
     first: NDArray[np.float64], second: NDArray[np.float64], *, convention: Convention = "default"
 ) -> TrackComparison:
-    """Return how two tracks correlate once they are aligned.
+    """Return the correlation of two tracks after alignment.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def mean_correlation(
     Parameters
     ----------
     compared : mapping of str to TrackComparison
-        Of each utterance.
+        Comparison of each utterance.
     speakers : mapping of str to str
         Speaker of each utterance.
     convention : str
@@ -222,7 +222,7 @@ def compare_recordings(
     jobs: int | None = None,
     file: str | Path | None = None,
 ) -> dict[str, TrackComparison]:
-    """Return how the pitch of recordings compares with that of their anonymised versions.
+    """Compare the pitch of recordings with that of their anonymised versions.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def compare_recordings(
 
 
 def _best_lag(first: NDArray[Any], second: NDArray[Any], most: int) -> int:
-    """Lag, up to `most` frames either way, at which the raw cross-correlation is largest; the shortest of several."""
+    """Return the lag, at most `most` frames, with the largest raw cross-correlation; the shortest of several."""
     lags = np.arange(-len(second) + 1, len(first))
     products = np.correlate(first, second, mode="full")
     allowed = np.flatnonzero(np.abs(lags) <= most)
@@ -265,9 +265,9 @@ def _best_lag(first: NDArray[Any], second: NDArray[Any], most: int) -> int:
 
 
 def _stretched(track: NDArray[Any], length: int, *, by_voice: bool) -> NDArray[Any]:
-    """Read a track at `length` evenly spaced places, between its frames by a straight line.
+    """Interpolate a track linearly at `length` evenly spaced positions.
 
-    By voice never between a frame with voice and one without: there the nearer one counts.
+    There is no interpolation between voiced and unvoiced frames: there the nearer one counts.
     """
     if len(track) == length:
         return track
@@ -296,7 +296,7 @@ def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) ->
     for path in pair:
         try:
             with errors_of(path), soundfile.SoundFile(str(path)) as file:
-                # the number, since some codecs cannot seek
+                # with the number, since some codecs cannot seek
                 samples = file.read(file.frames, dtype="float64")
                 tracks.append(track(samples, file.samplerate))
         except (soundfile.LibsndfileError, OSError) as error:

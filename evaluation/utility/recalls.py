@@ -30,7 +30,7 @@ ignorant      original           anonymised
 informed      anonymised         anonymised
 ============  =================  =================
 
-Training uses a set of other speakers where there is one, else the other folds of the tested speakers
+Training uses a set of other speakers if there is one, else the other folds of the tested speakers
 (cross-validation), which with few speakers underestimates an adversary with more data.
 
 References
@@ -75,15 +75,15 @@ Convention = Literal["default", "vpc2024", "pooled"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")
 
 FOLDS = 10
-"""Of the tested speakers, where there is no training set; fewer where a class has fewer speakers."""
+"""Folds of the tested speakers without a training set; fewer if a class has fewer speakers."""
 
 PENALTY = 0.1
 """C of the logistic regression on standardised vectors: of 1, 0.1, 0.01 and 0.001 the best for the sex of 251 training
 speakers by two networks."""
 
-_DIGITS = 3  # of percent, as the challenge rounds
+_DIGITS = 3  # decimals of per cent, as in the challenge
 _ROUNDS = 2000
-_LEAST = 1e-6  # of the largest deviation: a dimension that varies less is constant
+_LEAST = 1e-6  # share of the largest deviation: dimensions that vary less are constant
 
 
 @one_line
@@ -117,7 +117,7 @@ class Confusions:
 @one_line
 @dataclass(frozen=True)
 class Recalls:
-    """An unweighted average recall.
+    """An unweighted average recall with its interval.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Recalls:
     convention: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it by name, for a report."""
+        """Return all values by name, for a report."""
         names = (
             "convention",
             "chance",
@@ -181,9 +181,9 @@ def confusions(
     convention : {"default", "vpc2024", "pooled"}
         See the module.
     missing : {"error", "drop"}
-        What to do with utterances that lack a prediction or a truth.
+        Treatment of utterances without a prediction or a label.
     file : path, optional
-        Of the predictions, for errors.
+        File of the predictions, for errors.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def recall_differences(
 
 
 def _true_counts(counted: Confusions) -> dict[tuple[str, str], float]:
-    """Return the number of utterances of each speaker and true class, where there are any."""
+    """Return the number of utterances of each speaker and true class."""
     counts = {}
     for (row, column), count in np.ndenumerate(counted.counts.sum(axis=2)):
         if count:
@@ -298,7 +298,7 @@ def uar(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64
     counted : Confusions
         Confusion matrices.
     weights : ndarray of float64 of shape (B, P)
-        Of each speaker in each resample.
+        Weight of each speaker in each resample.
 
     Returns
     -------
@@ -334,13 +334,13 @@ class Leakage(Tabular):
     Attributes
     ----------
     recalls : dict of str to Recalls
-        By scenario: original, ignorant, informed, as far as there are vectors.
+        UAR by scenario: original, ignorant, informed, as far as there are vectors.
     differences : dict of str to Interval
         UAR of the other scenarios minus that of original, in shared resamples.
     learnt_from : str
         "training" or "folds".
     notes : tuple of str
-        What was left out.
+        Notes on omitted data.
     """
 
     recalls: dict[str, Recalls]
@@ -358,7 +358,7 @@ class Leakage(Tabular):
         return columns
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it by name, for a report."""
+        """Return all values by name, for a report."""
         return {
             "learnt_from": self.learnt_from,
             "notes": list(self.notes),
@@ -396,7 +396,7 @@ def predict_labels(vectors: NDArray[Any], labels: Sequence[str], tested: NDArray
     deviation[deviation <= _LEAST * deviation.max()] = np.inf
     machine = LogisticRegression(C=PENALTY, class_weight="balanced", max_iter=_ROUNDS)
     with warnings.catch_warnings():
-        # separable classes have no largest likelihood
+        # the likelihood of separable classes has no maximum
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit((vectors - mean) / deviation, np.asarray(labels, np.str_))
     return [
@@ -421,11 +421,11 @@ def attribute_leakage(
     labels : mapping of str to str
         The attribute by speaker, or by utterance where it knows one of the utterances; blank where it is not known.
     training : Sides, optional
-        Of other speakers, with the same attribute: speakers that are tested are left out of it.
+        Vectors of other speakers with the same attribute; tested speakers are left out.
     missing : {"error", "drop"}
-        What to do with tested utterances whose attribute is not known.
+        Treatment of tested utterances without a known attribute.
     resampling : Resampling
-        Of speakers.
+        Resampling of speakers.
 
     Raises
     ------
@@ -473,7 +473,7 @@ def attribute_leakage(
 
 
 def _scenarios(tested: Sides, learnt: Sides) -> list[tuple[str, Embeddings, Embeddings]]:
-    """Return each scenario with its training vectors and its tested vectors."""
+    """Return the training and the tested vectors of each scenario."""
     scenarios = [("original", learnt.original, tested.original)]
     if tested.anonymised is not None:
         scenarios.append(("ignorant", learnt.original, tested.anonymised))
@@ -483,7 +483,7 @@ def _scenarios(tested: Sides, learnt: Sides) -> list[tuple[str, Embeddings, Embe
 
 
 def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
-    """Refuse vectors that do not fit together; return notes on speakers who are not known."""
+    """Refuse incompatible vectors; return notes on unknown speakers."""
     learnt = training or tested
     originals = [tested.original]
     warn_of_copies(tested.original, what="utterances have copies")
@@ -577,7 +577,7 @@ def _counted(
 
 
 def _fold_recalls(counted: Confusions, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """UAR of each fold, shape (F,); NaN for one without weight."""
+    """UAR of each fold, shape (F,); NaN for a fold without weight."""
     n_classes = len(counted.classes)
     table = np.zeros((len(counted.fold_names), n_classes, n_classes))
     np.add.at(table, counted.folds, counted.counts * weights[:, None, None])
@@ -600,7 +600,7 @@ def _labels_of(
     missing: Literal["error", "drop"],
     notes: list[str],
 ) -> dict[str, str]:
-    """The attribute of each utterance, by its id or its speaker's."""
+    """Return the attribute of each utterance, by its id or its speaker."""
     ids = embeddings.ids.tolist()
     keys = embeddings.speakers.tolist()
     if any(name in labels for name in ids):
@@ -625,7 +625,7 @@ def _labels_of(
 def _without_rare(
     truth: Mapping[str, str], speakers: Mapping[str, str], notes: list[str]
 ) -> dict[str, str]:
-    """Labels without classes of one speaker, which cannot be in training and in test."""
+    """Drop classes with one speaker, who cannot be both trained on and tested."""
     owners: dict[str, set[str]] = {}
     for name, label in truth.items():
         owners.setdefault(label, set()).add(speakers[name])
@@ -643,7 +643,7 @@ def _without_rare(
 
 
 def _folds(truth: Mapping[str, str], speakers: Mapping[str, str]) -> list[list[str]]:
-    """Utterances of each fold; speakers are assigned in turn, by the class of most of their utterances."""
+    """Return the utterances of each fold; speakers are assigned in turn, sorted by their most frequent class."""
     labels: dict[str, Counter[str]] = {}
     for name, label in sorted(truth.items()):
         labels.setdefault(speakers[name], Counter())[label] += 1

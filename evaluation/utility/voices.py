@@ -6,7 +6,7 @@ them, of two different recordings where i = j:
     M(i, j) = sigmoid(mean of LLR over the trials of a recording of i and one of j)
 
 The distinctiveness of the voices of a set is D(M) = |mean of the diagonal - mean of the rest|, from 0 (all voices
-alike, or none like itself) to 1 (each like itself alone). From three matrices, original against original (oo), original
+alike, or none like itself) to 1 (each like only itself). From three matrices, original against original (oo), original
 against anonymised (oa) and anonymised against anonymised (aa), follow
 
     DeID = 1 - D(M_oa) / D(M_oo)              1 where nobody is recognised, 0 where nothing was hidden
@@ -52,7 +52,7 @@ RIDGE = 1e-3
 """Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
 
 _FOLDS = 5
-# similarities, from 0 to 1, that differ less are the same: means of equal scores are rounded
+# similarities (0 to 1) that differ less are equal: means are rounded
 _ALIKE = 1e-9
 
 
@@ -73,7 +73,7 @@ def similarity_matrix(
     Returns
     -------
     ndarray of float64 of shape (P, P)
-        From 0 to 1; NaN where there is no trial.
+        From 0 to 1; NaN without a trial.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
 
 
 def de_identification(original: float, crossed: float) -> float:
-    """Return DeID = 1 - D(M_oa) / D(M_oo), of two numbers of `distinctiveness`; NaN where D(M_oo) is 0.
+    """Return DeID = 1 - D(M_oa) / D(M_oo), from two results of `distinctiveness`; NaN if D(M_oo) is 0.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def de_identification(original: float, crossed: float) -> float:
 
 
 def gain_of_distinctiveness(original: float, anonymised: float) -> float:
-    """Return G_VD = 10 log10(D(M_aa) / D(M_oo)) dB; -inf where D(M_aa) is 0, NaN where D(M_oo) is 0.
+    """Return G_VD = 10 log10(D(M_aa) / D(M_oo)) dB; -inf if D(M_aa) is 0, NaN if D(M_oo) is 0.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class SimilarityMatrix:
     values : ndarray of float64 of shape (P, P)
         See `similarity_matrix`.
     n_trials : int
-        What they are means over.
+        Numbers of trials in the means.
     """
 
     speakers: tuple[str, ...]
@@ -213,7 +213,7 @@ class SimilarityMatrix:
     n_trials: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a report, rounded to a millionth; null where there is no trial."""
+        """Return the matrix for a report, rounded to a millionth; null without a trial."""
         rows = []
         for row in self.values.tolist():
             rows.append([None if np.isnan(cell) else round(cell, 6) for cell in row])
@@ -223,7 +223,7 @@ class SimilarityMatrix:
 @one_line
 @dataclass(frozen=True, eq=False)
 class VoiceSimilarity(Tabular):
-    """Three matrices and what follows from them.
+    """Three similarity matrices with DeID and G_VD.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class VoiceSimilarity(Tabular):
     deid, gain : Interval
         DeID, and G_VD in dB; NaN where their matrices are missing, or as `notes` say.
     notes : tuple of str
-        What to read with the numbers.
+        Notes on the numbers.
     """
 
     matrices: dict[str, SimilarityMatrix]
@@ -253,7 +253,7 @@ class VoiceSimilarity(Tabular):
         return columns
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a report."""
+        """Return everything for a report."""
         return {
             "n_speakers": len(next(iter(self.matrices.values())).speakers),
             "distinctiveness": {
@@ -283,8 +283,8 @@ def matrix_of_voices(
     Parameters
     ----------
     scores : Scores or sequence of Scores
-        Joined to the key by id pair; a trial of a recording with itself does not count. Several are draws of the
-        anonymiser: each is calibrated by itself, and the mean LLR of two speakers is that over all draws.
+        Joined to the key by id pair; a trial of a recording with itself does not count. Several lists are draws of the
+        anonymiser: each is calibrated separately, and the mean LLR of two speakers is taken over all draws.
     key : Key
     calibration : {"folds", "pav", "none"}
         How scores become LLRs, see `CALIBRATIONS`.
@@ -293,14 +293,14 @@ def matrix_of_voices(
     model_speakers, segment_speakers : mapping of str to str, optional
         See `evaluation.trials.find_speakers`.
     symmetric : bool
-        Count a trial of i and j for j and i too, as lists need that hold each pair of recordings once.
+        Count trials of i and j for j and i too, for lists that contain each pair of recordings once.
     tell : callable, optional
         See `evaluation.calibration.cross_validate_affine`.
 
     Raises
     ------
     DataError
-        If scores are missing or infinite, there is one speaker alone, no trial within a speaker or none between two, or
+        If scores are missing or infinite, there is only one speaker, no trial within or between speakers, or
         there are too few speakers for folds.
     """
     if isinstance(scores, Scores):
@@ -315,7 +315,7 @@ def matrix_of_voices(
     speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
     is_same = speakers.models == speakers.segments
     itself = is_same & (key.model_ids[key.models] == key.segment_ids[key.segments])
-    other = key.is_target != is_same  # another sentence of the same speaker, say
+    other = key.is_target != is_same  # for example another sentence of the same speaker
     notes = []
     if itself.any():
         notes.append(f"{int(itself.sum()):,} trials of a recording with itself were left out")
@@ -354,7 +354,7 @@ def matrix_of_voices(
             ranked = sort_scores(draw[is_same], draw[~is_same])
             draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, draw)]
         else:
-            sort_ratios(draw[is_same], draw[~is_same])  # with its warning
+            sort_ratios(draw[is_same], draw[~is_same])  # called for its warning
         llrs.append(draw)
     llr = np.mean(llrs, axis=0)
     first = speakers.models
@@ -374,7 +374,7 @@ def compare_voices(
     resampling: Resampling | None = None,
     notes: tuple[str, ...] = (),
 ) -> VoiceSimilarity:
-    """Return DeID and G_VD of matrices of the same speakers.
+    """Return DeID and G_VD from matrices of the same speakers.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ def compare_voices(
     Raises
     ------
     DataError
-        If "oo" is missing or alone, or fewer than two speakers are in all.
+        If "oo" is missing or the only matrix, or the matrices share fewer than two speakers.
 
     Examples
     --------
@@ -443,7 +443,7 @@ def compare_voices(
 def _implausible(
     matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float]
 ) -> list[str]:
-    """Return notes on numbers that look like a broken system, or like a file given twice or for another one."""
+    """Return notes on numbers that suggest a broken system, or a repeated or exchanged file."""
     from scipy.special import logit
 
     notes = []
@@ -453,7 +453,7 @@ def _implausible(
         )
     elif values.get("aa") == 0:
         notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
-    # never counted both ways
+    # own trials never count in both directions
     own = {name: logit(np.diagonal(matrix.values)) for name, matrix in matrices.items()}
     for first, second in combinations(own, 2):
         if np.isfinite(own[first]).all() and np.allclose(
@@ -486,14 +486,14 @@ def _numbers(
 def _intervals(
     matrices: Mapping[str, SimilarityMatrix], values: Mapping[str, float], resampling: Resampling
 ) -> dict[str, Interval]:
-    """Intervals by a bootstrap of speakers; each draw must hold two speakers."""
+    """Return intervals by a bootstrap of speakers; each draw must contain two speakers."""
     if not resampling.resamples:
         return {name: Interval(value) for name, value in values.items()}
     count = len(matrices["oo"].speakers)
     cells = {name: matrix.values for name, matrix in matrices.items()}
     rows = []
     for weights in resampling.weights(count):
-        with suppress(DataError):  # one speaker alone was drawn
+        with suppress(DataError):  # only one speaker was drawn
             rows.append(_numbers(cells, weights))
     ranges = {"deid": (-np.inf, 1.0), "gain": (-np.inf, np.inf)}
     intervals = {}

@@ -39,7 +39,8 @@ def hilam(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     speakers = pipeline.supervectors(
         run, "speakers", ubm, statistics, config.map, multisession=True
     )
-    own, relevance = (speakers, lists.speakers()[0]), config.map.relevance
+    own = (speakers, lists.speakers()[0])
+    relevance = config.map.relevance
     sentences = pipeline.word_states(
         run, "sentences", ubm, words, frames, aligned["enroll"], relevance, *own
     )

@@ -25,12 +25,13 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     maps = rsr2015.training_lists(config, lists)
     given = rsr2015.given_files(config, maps, takes=["statistics", "vectors"])
 
-    frames, ubm, statistics, vectors = None, None, {}, {}
+    frames = None
+    ubm = None
+    statistics = {}
+    vectors = {}
     if "vectors" in given:  # vectors of networks, say, need neither a mixture nor a matrix
-        vectors = {
-            name: pipeline.given_vectors(run, name, given["vectors"], idmap)
-            for name, idmap in maps.items()
-        }
+        for name, idmap in maps.items():
+            vectors[name] = pipeline.given_vectors(run, name, given["vectors"], idmap)
     else:
         ready = given.get("statistics", {})
         if not ready:

@@ -29,7 +29,8 @@ def ivector_hmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> st
     words = pipeline.word_models(run, frames, known.training, config.hidden_markov)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)
 
-    aligned, statistics = {}, {}
+    aligned = {}
+    statistics = {}
     for name in ("training", "enroll", "test"):
         aligned[name] = pipeline.aligned_words(
             run, name, words, frames, known.maps[name], known.texts[name]

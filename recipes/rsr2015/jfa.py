@@ -24,7 +24,8 @@ def jfa(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     maps = rsr2015.speaker_lists(config, lists)
     given = rsr2015.given_files(config, maps, takes=["statistics"])
 
-    frames, ready = None, given.get("statistics", {})
+    frames = None
+    ready = given.get("statistics", {})
     if not ready:
         frames = pipeline.features(run, lists.recordings, config.features, seed=config.seed)
     ubm = pipeline.universal_model(run, frames, lists.ubm, config.ubm)

@@ -28,7 +28,10 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
         config, maps, takes=["statistics", "supervectors", "machines", "machines_nap"]
     )
 
-    frames, ubm, vectors, ready = None, None, {}, given.get("statistics", {})
+    frames = None
+    ubm = None
+    vectors = {}
+    ready = given.get("statistics", {})
     if "supervectors" in given:  # SIDEKIT, or another run, has done the earlier stages
         for name, idmap in maps.items():
             vectors[name] = pipeline.given_supervectors(
@@ -44,7 +47,8 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
         if frames is not None:
             frames.release()  # gigabytes that are not needed below
 
-    systems, options = {}, {"machines": given.get("machines")}
+    systems = {}
+    options = {"machines": given.get("machines")}
     systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, **options)
     if config.nap.rank:
         projection = pipeline.nuisance_projection(run, vectors[nap_list], config.nap)

@@ -87,7 +87,9 @@ def espeak_drawn(
 def recognise(samples: NDArray[Any]) -> str:
     """Return the text of a signal at 16 kHz, with the recogniser's punctuation; never empty."""
     text = UNSPOKEN.sub(" ", _recogniser().write(samples))
-    return text if re.search(r"\w", text) else NOTHING
+    if re.search(r"\w", text) is None:
+        return NOTHING
+    return text
 
 
 def say_by_piper(text: str, pace: float) -> tuple[NDArray[Any], int]:

@@ -31,3 +31,27 @@ from spkver.anonymization.pseudo_speakers import (
     drawn_mean,
     farthest_voices,
 )
+
+__all__ = [
+    "BUILT_IN",
+    "INVERSES",
+    "LEVELS",
+    "PLDA_CHAIN",
+    "RECORD",
+    "AnonymizerConfig",
+    "Inverse",
+    "PseudoSpeakerRules",
+    "anonymised_twin",
+    "anonymize_datadir",
+    "anonymize_embeddings",
+    "burg",
+    "cosine_affinities",
+    "drawn_mean",
+    "farthest_voices",
+    "make_anonymizer",
+    "quadratic_factors",
+    "recorded_anonymizer",
+    "turn_poles",
+    "twin_stage",
+    "undo_datadir",
+]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -69,7 +69,8 @@ _VPC2024_SEED = 4284258105
 
 Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
 
-_WINDOW, _SHIFT = 0.032, 0.008  # s
+_WINDOW = 0.032  # s
+_SHIFT = 0.008  # s
 _QUEFRENCY = 0.002  # s; lower quefrencies belong to the vocal tract
 
 Outputs = list[NDArray[Any] | DataError]
@@ -121,8 +122,8 @@ class AnonymizerConfig:
             known = ", ".join([*BUILT_IN, "command", "MODULE:FUNCTION"])
             raise ConfigError(f"anonymizer.name is {self.name!r}: expected one of {known}")
         for key, allowed in (("level", LEVELS), ("seeding", SEEDINGS)):
-            if getattr(self, key) not in allowed:
-                value = getattr(self, key)
+            value = getattr(self, key)
+            if value not in allowed:
                 raise ConfigError(f"anonymizer.{key} is {value!r}: expected {' or '.join(allowed)}")
         for key, (lowest, highest) in _LIMITS.items():
             low, high = getattr(self, key)
@@ -145,12 +146,10 @@ class AnonymizerConfig:
 
     def record(self) -> Mapping[str, Any]:
         """Return what the output depends on: everything but the parameters of other anonymisers."""
-        used = {"name", "level", "seeding", *self.parameters()} | (
-            {"command"} if self.name == "command" else set()
-        )
-        return {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name in used
-        }
+        used = {"name", "level", "seeding", *self.parameters()}
+        if self.name == "command":
+            used.add("command")
+        return {key: value for key, value in vars(self).items() if key in used}
 
 
 def stream_name(
@@ -176,9 +175,13 @@ def stream_name(
     >>> stream_name("u7", "anna", 3, level="speaker", seeding="utterance", side="trials")
     'utterance speaker trials anna'
     """
+    if level == "speaker" and side and seeding != "vpc2024":
+        return f"{seeding} speaker {side} {speaker}"
     if level == "speaker":
-        return f"{seeding} speaker {speaker if seeding == 'vpc2024' or not side else f'{side} {speaker}'}"
-    return f"{seeding} position {position}" if seeding == "vpc2024" else f"{seeding} id {utterance}"
+        return f"{seeding} speaker {speaker}"
+    if seeding == "vpc2024":
+        return f"{seeding} position {position}"
+    return f"{seeding} id {utterance}"
 
 
 def named_stream(name: str, seed: int) -> np.random.Generator:
@@ -212,7 +215,8 @@ def log_uniform(bounds: tuple[float, float], rng: np.random.Generator) -> float:
 
 def either_sign(bounds: tuple[float, float], rng: np.random.Generator) -> float:
     """Draw a number, such as the size of a bilinear warp, and its sign."""
-    return float(rng.uniform(*bounds)) * (1 if rng.random() < 0.5 else -1)
+    size = float(rng.uniform(*bounds))
+    return size if rng.random() < 0.5 else -size
 
 
 def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any]:
@@ -275,11 +279,13 @@ def _move_envelope(
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
-    length, shift = round(rate * _WINDOW), round(rate * _SHIFT)
+    length = round(rate * _WINDOW)
+    shift = round(rate * _SHIFT)
     _if_any(samples[length - 1 :], samples)
     transform = ShortTimeFFT(hann(length, sym=False), shift, rate, mfft=length)
     spectrum = transform.stft(samples.astype(np.float64))
-    magnitude, order = np.abs(spectrum), round(rate * _QUEFRENCY)
+    magnitude = np.abs(spectrum)
+    order = round(rate * _QUEFRENCY)
     floor = max(float(magnitude.max()), 1e-30) * 1e-6
     cepstrum = np.fft.irfft(np.log(np.maximum(magnitude, floor)), length, axis=0)
     # the envelope is smooth: its high quefrencies are left out
@@ -307,17 +313,18 @@ def world(
     applications, IEICE Transactions on Information and Systems, E99-D(7), 2016.
     """
     pyworld = import_world()
-    of_pitch, of_formants = log_uniform(pitch, rng), log_uniform(formants, rng)
+    pitch_factor = log_uniform(pitch, rng)
+    formant_factor = log_uniform(formants, rng)
     signal = np.ascontiguousarray(samples, dtype=np.float64)
     rough, times = pyworld.dio(signal, rate)
     f0 = pyworld.stonemask(signal, rough, times, rate)
     envelope = pyworld.cheaptrick(signal, f0, times, rate)
     aperiodicity = pyworld.d4c(signal, f0, times, rate)
     bins = np.arange(envelope.shape[1])
-    position = np.minimum(bins / of_formants, bins[-1])
+    position = np.minimum(bins / formant_factor, bins[-1])
     scaled = np.ascontiguousarray(np.exp(_read_between(np.log(envelope), position)))
-    made: NDArray[Any] = pyworld.synthesize(f0 * of_pitch, scaled, aperiodicity, rate)
-    return np.pad(made, (0, max(0, len(samples) - len(made))))[: len(samples)]
+    speech: NDArray[Any] = pyworld.synthesize(f0 * pitch_factor, scaled, aperiodicity, rate)
+    return np.pad(speech, (0, max(0, len(samples) - len(speech))))[: len(samples)]
 
 
 def import_world() -> Any:
@@ -405,21 +412,24 @@ def _each(change: Callable[[NDArray[Any], int, float], NDArray[Any]]) -> Change:
 
 INVERSES = {
     "mcadams": Inverse(
-        *("mcadams", "alpha"),
+        "mcadams",
+        "alpha",
         draw=lambda bounds, rng: float(rng.uniform(*bounds)),
         apply=turn_poles,
         undo=partial(turn_poles, back=True),
         bounds=lambda bounds: bounds,
     ),
     "vtln": Inverse(
-        *("vtln", "warp"),
+        "vtln",
+        "warp",
         draw=either_sign,
         apply=_each(warp_envelope),
         undo=_each(lambda samples, rate, value: warp_envelope(samples, rate, -value)),
         bounds=lambda bounds: (-bounds[1], bounds[1]),
     ),
     "resampling": Inverse(
-        *("resampling", "speed"),
+        "resampling",
+        "speed",
         draw=log_uniform,
         apply=_each(change_speed),
         undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
@@ -427,7 +437,8 @@ INVERSES = {
     ),
     # by the envelope of short frames, since the vocoder is slow; F0 is not inverted
     "world": Inverse(
-        *("world", "formants"),
+        "world",
+        "formants",
         draw=log_uniform,
         apply=_each(scale_envelope),
         undo=_each(lambda samples, rate, value: scale_envelope(samples, rate, 1 / value)),
@@ -470,9 +481,8 @@ def _by_one_number(
     config: AnonymizerConfig,
 ) -> NDArray[Any]:
     inverse = INVERSES[config.name]
-    return _CHANGES[config.name](
-        samples, rate, inverse.draw(getattr(config, inverse.parameter), rng)
-    )
+    number = inverse.draw(getattr(config, inverse.parameter), rng)
+    return _CHANGES[config.name](samples, rate, number)
 
 
 def _by_command(
@@ -489,8 +499,9 @@ def _by_command(
     Both files lie in a temporary folder below `folder`, so that the next run removes what a killed process leaves.
     Output at another sampling rate is resampled.
     """
-    with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as place:
-        source, target = Path(place) / "input.wav", Path(place) / "output.wav"
+    with tempfile.TemporaryDirectory(prefix=".speech.", suffix=TEMPORARY, dir=folder) as temporary:
+        source = Path(temporary) / "input.wav"
+        target = Path(temporary) / "output.wav"
         write_audio(source, samples, rate)
         values = {"input": source, "output": target, "utterance": utterance, "rate": rate}
         run_command(fill_places(template, {**values, "seed": int(rng.integers(1 << 31))}))

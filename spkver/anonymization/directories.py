@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -55,7 +55,8 @@ from spkver.datadir import DataDir, check_ids, unfit_id, wav_file, write_datadir
 
 logger = logging.getLogger(__name__)
 
-RECORD, JOURNAL = "anonymization.json", "anonymization.journal"
+RECORD = "anonymization.json"
+JOURNAL = "anonymization.journal"
 # Lists that are written anew, or that describe the original audio.
 _NOT_COPIED = frozenset(
     ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "segments", "utt2dur", "reco2dur",
@@ -132,10 +133,9 @@ def anonymize_datadir(
             text = "anonymizer.%s is %g to %g: outside of %g to %g hardly any speech is left"
             logger.warning(text, name, low, high, *USUAL[name])
     name_stream = partial(stream_name, level=config.level, seeding=config.seeding, side=side)
-    order = {utterance: number for number, utterance in enumerate(source.recordings)}
-    streams = {
-        name: name_stream(name, source.speakers[name], number) for name, number in order.items()
-    }
+    streams = {}
+    for position, utterance in enumerate(source.recordings):
+        streams[utterance] = name_stream(utterance, source.speakers[utterance], position)
     header = {
         "anonymizer": to_dict(config),
         "seed": seed,
@@ -159,9 +159,8 @@ def anonymised_twin(
         jobs=run.jobs,
         force=run.force,
     )
-    return twin_stage(
-        run, name, source, make, inputs=[_made_by(config, seed), to_dict(config), side]
-    )
+    inputs = [_made_by(config, seed), to_dict(config), side]
+    return twin_stage(run, name, source, make, inputs=inputs)
 
 
 def twin_stage(
@@ -232,29 +231,15 @@ def make_twin(
     """
     _check_target(source, target)
     check_ids(source.recordings, source.path)
-    tasks = [
-        Task(name, path, wav_file(target, name), streams[name])
-        for name, path in source.recordings.items()
-    ]
-    if own := [
-        one.utterance
-        for one in tasks
-        if one.target.exists() and one.target.resolve() == one.source.resolve()
-    ]:
-        text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
-        raise DataError(text, file=target, remedy="choose another suffix or folder")
-    before, made_by = _read_record(target), header["made_by"]
-    record = {
-        **header,
-        "utterances": len(tasks),
-        "files": before["files"],
-        "lists": before["lists"],
-    }
-    due = [
-        task
-        for task in tasks
-        if force or not _is_current(task, made_by, before["files"].get(task.utterance, {}))
-    ]
+    tasks = _tasks(source, target, streams)
+    before = _read_record(target)
+    entries = before["files"]
+    made_by = header["made_by"]
+    record = {**header, "utterances": len(tasks), "files": entries, "lists": before["lists"]}
+    due = []
+    for task in tasks:
+        if force or not _is_current(task, made_by, entries.get(task.utterance, {})):
+            due.append(task)
     # before the folder is made
     check_headers({task.utterance: task.source for task in due}, jobs=jobs)
     with sole_use(target):
@@ -265,36 +250,17 @@ def make_twin(
             logger.debug("%s: %s, %d of %d utterances", source.name, doing, len(due), len(tasks))
             _write_record(target, record)  # marks the folder as ours
             files.make_folder(target / "wav")
-            problems, batches, write = (
-                Problems(),
-                chunks(due, _BATCH),
-                partial(_write_outputs, change=change),
-            )
-            sizes = [*map(len, batches)]
-            for made in Work(jobs).map(
-                write, batches, processes=True, description=doing, sizes=sizes
-            ):
-                done = {
-                    name: {"made_by": made_by, **entry}
-                    for name, entry in problems.sift(made.items()).items()
-                }
+            for outputs in _write_due(due, change, doing, jobs):
+                done = {name: {"made_by": made_by, **entry} for name, entry in outputs.items()}
                 append_line(target / JOURNAL, done)  # kept if the process dies
-                record["files"] |= done
-            problems.raise_if_any()
+                entries |= done
         else:
-            logger.debug(
-                "%s: all %d utterances are up to date in %s", source.name, len(tasks), target
-            )
-        for utterance in record["files"].keys() - source.recordings.keys():
+            text = "%s: all %d utterances are up to date in %s"
+            logger.debug(text, source.name, len(tasks), target)
+        for utterance in entries.keys() - source.recordings.keys():
             wav_file(target, utterance).unlink(missing_ok=True)
-            del record["files"][utterance]
-        kinds = [
-            len({one[side]["sha256"] for one in record["files"].values()})
-            for side in ("source", "output")
-        ]
-        if kinds[1] < kinds[0]:
-            text = "%s: %d different recordings became %d: does the anonymiser write the same speech for several?"
-            logger.warning(text, target, *kinds)
+            del entries[utterance]
+        _warn_of_equal_outputs(entries, target)
         copied = _copy_lists(source, target)
         for name in set(record["lists"]) - set(copied):
             (target / name).unlink(missing_ok=True)
@@ -346,7 +312,8 @@ def undo_datadir(
     DataError
         As for `anonymize_datadir`, or if an utterance has no number.
     """
-    if absent := sorted(source.recordings.keys() - values.keys()):
+    absent = sorted(source.recordings.keys() - values.keys())
+    if absent:
         text = f"{len(absent)} of {len(source)} utterances have no {INVERSES[anonymizer].parameter}: {few(absent)}"
         raise DataError(text, file=source.path)
     streams = {utterance: f"undone {float(values[utterance])!r}" for utterance in source.recordings}
@@ -362,14 +329,17 @@ def undo_datadir(
 
 def _made_by(config: AnonymizerConfig, seed: int) -> str:
     """Return the fingerprint of an anonymiser, with the code of a user's."""
-    module, behind = None, files_behind(config.command)
+    module = None
+    behind = files_behind(config.command)
     if config.name not in BUILT_IN and config.name != "command":
         file = load_plugin(config.name, "anonymiser", kind="function")[1]
         if file is not None:
-            module, behind = files.file_digest(file), files_behind(config.name, file)
-    return files.fingerprint(
-        __version__, config.record(), seed, module, *([behind] if behind else [])
-    )
+            module = files.file_digest(file)
+            behind = files_behind(config.name, file)
+    facts = [config.record(), seed, module]
+    if behind:
+        facts.append(behind)
+    return files.fingerprint(__version__, *facts)
 
 
 def _twin(source: DataDir, target: Path) -> DataDir:
@@ -380,12 +350,10 @@ def _twin(source: DataDir, target: Path) -> DataDir:
 
 def _check_target(source: DataDir, target: Path) -> None:
     """Raise a DataError unless the folder is new or was made here; it must not be the source."""
-    if unfit := unfit_id(target.resolve().name):
-        raise DataError(
-            f"the name of the anonymised folder {unfit}",
-            file=target,
-            remedy="choose another suffix",
-        )
+    unfit = unfit_id(target.resolve().name)
+    if unfit:
+        text = f"the name of the anonymised folder {unfit}"
+        raise DataError(text, file=target, remedy="choose another suffix")
     if target.resolve() == source.path.resolve():
         raise DataError(
             "is the source itself", file=target, remedy="give a suffix or another folder"
@@ -421,9 +389,27 @@ def _write_record(folder: Path, record: Record) -> None:
 
 def _is_current(task: Task, made_by: str, entry: Record) -> bool:
     """Return whether a recording exists, and neither it nor its source or anonymiser has changed."""
-    is_same = (entry.get("made_by"), entry.get("stream")) == (made_by, task.stream)
-    sides = (task.source, entry.get("source", {})), (task.target, entry.get("output", {}))
-    return is_same and all(_is_as_stamped(*side) for side in sides)
+    return (
+        entry.get("made_by") == made_by
+        and entry.get("stream") == task.stream
+        and _is_as_stamped(task.source, entry.get("source", {}))
+        and _is_as_stamped(task.target, entry.get("output", {}))
+    )
+
+
+def _tasks(source: DataDir, target: Path, streams: Mapping[str, str]) -> list[Task]:
+    """Return the task of each utterance; a DataError if the target of one is its source."""
+    tasks = []
+    own = []
+    for name, path in source.recordings.items():
+        task = Task(name, path, wav_file(target, name), streams[name])
+        tasks.append(task)
+        if task.target.exists() and task.target.resolve() == path.resolve():
+            own.append(name)
+    if own:
+        text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
+        raise DataError(text, file=target, remedy="choose another suffix or folder")
+    return tasks
 
 
 def _stamp(path: Path) -> Record:
@@ -439,6 +425,28 @@ def _is_as_stamped(path: Path, stamp: Record) -> bool:
     return changed == stamp["time"] or files.file_digest(path) == stamp["sha256"]
 
 
+def _warn_of_equal_outputs(entries: Mapping[str, Record], target: Path) -> None:
+    n_sources = len({entry["source"]["sha256"] for entry in entries.values()})
+    n_outputs = len({entry["output"]["sha256"] for entry in entries.values()})
+    if n_outputs < n_sources:
+        text = "%s: %d different recordings became %d: does the anonymiser write the same speech for several?"
+        logger.warning(text, target, n_sources, n_outputs)
+
+
+def _write_due(
+    due: Sequence[Task], change: Callable[[Signals], Outputs], doing: str, jobs: int | None
+) -> Iterator[dict[str, Record]]:
+    """Write the outputs of tasks, and yield their entries in the record; at the end raise all errors."""
+    problems = Problems()
+    batches = chunks(due, _BATCH)
+    write = partial(_write_outputs, change=change)
+    sizes = list(map(len, batches))
+    results = Work(jobs).map(write, batches, processes=True, description=doing, sizes=sizes)
+    for result in results:
+        yield problems.sift(result.items())
+    problems.raise_if_any()
+
+
 def _write_outputs(
     tasks: Sequence[Task], change: Callable[[Signals], Outputs]
 ) -> dict[str, Record | DataError]:
@@ -447,7 +455,8 @@ def _write_outputs(
     Return, for each utterance, its stream and the stamps of its source and output, or an error.
     """
     results: dict[str, Record | DataError] = {}
-    signals, stamps = [], {}
+    signals = []
+    stamps = {}
     for task in tasks:
         try:
             stamps[task.utterance] = _stamp(task.source)
@@ -460,10 +469,9 @@ def _write_outputs(
                 text = f"utterance {task.utterance!r}: {output.text}"
                 raise DataError(text, file=task.source, remedy=output.remedy)
             write_audio(task.target, output, rate)
-            source = stamps[task.utterance]
             results[task.utterance] = {
                 "stream": task.stream,
-                "source": source,
+                "source": stamps[task.utterance],
                 "output": _stamp(task.target),
             }
         except DataError as error:
@@ -483,9 +491,7 @@ def _anonymize(signals: Signals, config: AnonymizerConfig, seed: int) -> Outputs
             results.append(_checked(function(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
-        except (
-            Exception
-        ) as error:  # whatever a user-supplied function raises, the others are done first
+        except Exception as error:  # whatever a user's function raises, the others are done first
             results.append(DataError(f"{type(error).__name__}: {error}"))
     return results
 
@@ -499,7 +505,9 @@ def _checked(output: Any) -> NDArray[Any]:
     if not np.isfinite(samples).all():
         raise DataError("the anonymiser gave NaN or infinite samples")
     peak = float(np.abs(samples).max())
-    return samples if peak <= 1 else samples * (_FULL_SCALE / peak)
+    if peak <= 1:
+        return samples
+    return samples * (_FULL_SCALE / peak)
 
 
 def _copy_lists(source: DataDir, target: Path) -> list[str]:
@@ -529,7 +537,7 @@ def _other_lists(source: DataDir) -> list[Path]:
 
 
 def _undo(signals: Signals, anonymizer: str) -> Outputs:
+    speech = [samples for _, samples, _ in signals]
+    rates = [rate for *_, rate in signals]
     values = [float(task.stream.removeprefix("undone ")) for task, _, _ in signals]
-    return INVERSES[anonymizer].undo(
-        [samples for _, samples, _ in signals], [rate for *_, rate in signals], values
-    )
+    return INVERSES[anonymizer].undo(speech, rates, values)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from spkbase.work import chunk_bounds
 
 # Frames that are processed together: their samples should stay in the processor's second cache.
-_BURG_FRAMES, _FILTER_FRAMES = 256, 512
+_BURG_FRAMES = 256
+_FILTER_FRAMES = 512
 _FILTER_SAMPLES = 32
 _TINY = np.finfo(np.float64).tiny
 # Share of a frame's energy that is not predicted, below which correlations are not exact enough.
@@ -43,10 +44,10 @@ def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
     .. [2] K. Vos, A fast implementation of Burg's method, 2013.
     """
     coefficients = np.zeros((order + 1, frames.shape[1]))
-    left = np.empty(frames.shape[1])
+    unpredicted = np.empty(frames.shape[1])
     for some in _pieces(frames.shape[1], _BURG_FRAMES):
-        left[some] = _by_correlations(frames[:, some], coefficients[:, some])
-    bad = np.flatnonzero(~(left > _PREDICTABLE))
+        unpredicted[some] = _by_correlations(frames[:, some], coefficients[:, some])
+    bad = np.flatnonzero(~(unpredicted > _PREDICTABLE))
     if len(bad):
         twice = np.resize(bad, max(2, len(bad)))  # one alone is repeated
         again = np.empty((order + 1, len(twice)))
@@ -67,11 +68,13 @@ def pole_zero(
         B(z) and A(z) of each frame; the first of A is 1.
     frames : ndarray of shape (n, F)
     """
-    order, n = len(zeros) - 1, len(frames)
+    order = len(zeros) - 1
+    n = len(frames)
     for some in _pieces(frames.shape[1], _FILTER_FRAMES):
         # one sum for each sample: inputs and outputs stand by turns in `history`, some samples at a time
         weights = np.empty((2 * order + 1, some.stop - some.start))
-        weights[::2], weights[1::2] = zeros[::-1, some], -poles[:0:-1, some]
+        weights[::2] = zeros[::-1, some]
+        weights[1::2] = -poles[:0:-1, some]
         history = np.zeros((2 * (order + _FILTER_SAMPLES), some.stop - some.start))
         for start, stop in chunk_bounds(n, _FILTER_SAMPLES):
             end = 2 * (order + stop - start)
@@ -89,8 +92,8 @@ def _pieces(n_frames: int, size: int) -> list[slice]:
         raise ValueError(
             "one frame alone: repeat it, so that its sums are taken as those of others are"
         )
-    starts = list(range(0, n_frames - 1, size))
-    return [slice(start, stop) for start, stop in zip(starts, [*starts[1:], n_frames], strict=True)]
+    starts = range(0, n_frames - 1, size)
+    return list(map(slice, starts, [*starts[1:], n_frames]))
 
 
 def _by_correlations(
@@ -102,13 +105,16 @@ def _by_correlations(
     directions, and a the polynomial of order m - 1 with a zero behind, `image` is R a: the energy of both prediction
     errors is a . image, and twice their product is a . image turned. `row` is the last row of R.
     """
-    n, order = len(frames), len(coefficients) - 1
+    n = len(frames)
+    order = len(coefficients) - 1
     correlation = np.empty_like(coefficients)
     for lag, of_lag in enumerate(correlation):
         np.einsum("tf,tf->f", frames[: n - lag], frames[lag:], out=of_lag)
     correlation *= 2
-    first, last = frames[: order + 1], frames[: n - order - 2 : -1]
-    image, row = np.zeros((order + 2, frames.shape[1])), np.zeros_like(coefficients)
+    first = frames[: order + 1]
+    last = frames[: n - order - 2 : -1]
+    image = np.zeros((order + 2, frames.shape[1]))
+    row = np.zeros_like(coefficients)
     coefficients[0] = 1
     image[0] = correlation[0] - first[0] ** 2 - last[0] ** 2
     image[1] = row[0] = correlation[1]
@@ -124,13 +130,15 @@ def _by_correlations(
             # the next sums are shorter by one sample at each end, and R is larger by one
             row[1 : m + 1] = row[:m] - first[:m] * first[m] - last[:m] * last[m]
             row[0] = correlation[m + 1]
-            a, newest, oldest = coefficients[: m + 1], first[m::-1], last[m::-1]
+            a = coefficients[: m + 1]
+            newest = first[m::-1]
+            oldest = last[m::-1]
             image[: m + 1] += reflection * image[m::-1]
             image[: m + 1] -= newest * np.einsum("kf,kf->f", newest, a)
             image[: m + 1] -= oldest * np.einsum("kf,kf->f", oldest, a)
             image[m + 1] = np.einsum("kf,kf->f", row[: m + 1], a)
-        left: NDArray[np.float64] = power * (1 - reflection * reflection) / energy
-    return left
+        unpredicted: NDArray[np.float64] = power * (1 - reflection * reflection) / energy
+    return unpredicted
 
 
 def _by_lattice(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
@@ -143,8 +151,7 @@ def _by_lattice(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
         power = np.einsum("tf,tf->f", forward, forward) + np.einsum("tf,tf->f", backward, backward)
         reflection = -2 * np.einsum("tf,tf->f", forward, backward) / np.maximum(power, _TINY)
         coefficients[1 : stage + 1] += reflection * coefficients[stage - 1 :: -1]
-        forward, backward = (
-            (forward + reflection * backward)[1:],
-            (backward + reflection * forward)[:-1],
-        )
+        next_forward = (forward + reflection * backward)[1:]
+        backward = (backward + reflection * forward)[:-1]
+        forward = next_forward
     return coefficients

@@ -14,7 +14,8 @@ from spkver.anonymization.linear_prediction import burg, pole_zero
 from spkver.anonymization.polynomials import Factors, product, quadratic_factors
 
 ORDER = 20
-_WINDOW, _SHIFT = 0.020, 0.010  # s
+_WINDOW = 0.020  # s
+_SHIFT = 0.010  # s
 # added to samples and to windowed frames, so that silence can be predicted
 _EPS = np.finfo(np.float32).eps
 _FULL_SCALE = 32766
@@ -82,7 +83,8 @@ def turn_poles(
             continue
         outputs.append(np.zeros(len(samples)))
         if samples.any():
-            framed[number] = _Framed(samples, rate, 1 / coefficient if back else coefficient)
+            exponent = 1 / coefficient if back else coefficient
+            framed[number] = _Framed(samples, rate, exponent)
     room = np.empty(0)
     for block in _blocks(framed.values()):
         room = _turn_block(block, room, back)
@@ -99,12 +101,12 @@ class _Framed:
     """A signal as frames, and the array that its changed frames are added to."""
 
     def __init__(self, samples: NDArray[np.float32], rate: int, exponent: float) -> None:
-        self.length, self.shift = int(rate * _WINDOW), int(rate * _SHIFT)
+        self.length = int(rate * _WINDOW)
+        self.shift = int(rate * _SHIFT)
         hann = np.hanning(self.length)
         self.window = np.sqrt(hann / (hann.sum() / self.shift))[:, None]
-        self.frames = sliding_window_view(samples.astype(np.float32) + _EPS, self.length)[
-            :: self.shift
-        ]
+        views = sliding_window_view(samples.astype(np.float32) + _EPS, self.length)
+        self.frames = views[:: self.shift]
         self.exponent = exponent
         self.apart = -(-self.length // self.shift)  # frames so far apart do not overlap
         self.output = np.zeros(max(len(samples), (len(self.frames) + self.apart) * self.shift))
@@ -114,7 +116,8 @@ class _Framed:
         frames *= self.window
         for first in range(min(self.apart, frames.shape[1])):
             some = frames.T[first :: self.apart]
-            begin, period = (start + first) * self.shift, self.apart * self.shift
+            begin = (start + first) * self.shift
+            period = self.apart * self.shift
             room = self.output[begin : begin + len(some) * period].reshape(len(some), period)
             room[:, : self.length] += some
 
@@ -130,7 +133,8 @@ def _blocks(signals: Iterable[_Framed]) -> Iterator[list[_Piece]]:
         for start, stop in chunk_bounds(len(signal.frames), _FRAMES):
             if block and (size >= _FRAMES or block[0][0].length != signal.length):
                 yield block
-                block, size = [], 0
+                block = []
+                size = 0
             block.append((signal, start, stop))
             size += stop - start
     if block:
@@ -145,29 +149,29 @@ def _turn_block(
     Fresh memory for each block would cost a fifth of the time.
     """
     counts = [stop - start for _, start, stop in block]
-    places = np.cumsum([0, *counts])
-    alone = places[-1] == 1  # `burg` needs two frames
-    length, n_frames = block[0][0].length, places[-1] + alone
+    columns = np.cumsum([0, *counts])
+    alone = columns[-1] == 1  # `burg` needs two frames
+    length = block[0][0].length
+    n_frames = columns[-1] + alone
     if room.size < length * n_frames:
         room = np.empty(length * n_frames)
     frames = room[: length * n_frames].reshape(length, n_frames)
-    frames[:, places[-1] :] = 0
-    for (signal, start, stop), column in zip(block, places, strict=False):
+    frames[:, columns[-1] :] = 0
+    for (signal, start, stop), column in zip(block, columns, strict=False):
         np.multiply(
             signal.frames[start:stop].T,
             signal.window,
             out=frames[:, column : column + stop - start],
         )
-    exponents = np.pad(
-        np.repeat([signal.exponent for signal, _, _ in block], counts), (0, int(alone))
-    )
+    exponents = np.repeat([signal.exponent for signal, _, _ in block], counts)
+    exponents = np.pad(exponents, (0, int(alone)))
     frames += _EPS
     polynomials = burg(frames, ORDER)
     frames -= _EPS  # the constant is for the prediction only
-    pole_zero(
-        polynomials, product(*_raised(*quadratic_factors(polynomials), exponents, back)), frames
-    )
-    for (signal, start, stop), column in zip(block, places, strict=False):
+    p, q = quadratic_factors(polynomials)
+    poles = product(*_raised(p, q, exponents, back))
+    pole_zero(polynomials, poles, frames)
+    for (signal, start, stop), column in zip(block, columns, strict=False):
         signal.add(frames[:, column : column + stop - start], start)
     return room
 

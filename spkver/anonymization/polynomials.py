@@ -74,13 +74,16 @@ def product(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float6
 @one_blas_thread()
 def factors_by_eigenvalues(polynomials: NDArray[np.float64]) -> Factors:
     """Factor polynomials as `quadratic_factors` does, by the eigenvalues of companion matrices; slow and reliable."""
-    degree, n_frames = len(polynomials) - 1, polynomials.shape[1]
+    degree = len(polynomials) - 1
+    n_frames = polynomials.shape[1]
     companion = np.zeros((n_frames, degree, degree))
     companion[:, 0] = -polynomials[1:].T
     companion[:, np.arange(1, degree), np.arange(degree - 1)] = 1
-    p, q = (np.empty((degree // 2, n_frames)) for _ in "pq")
+    p = np.empty((degree // 2, n_frames))
+    q = np.empty_like(p)
     for frame, roots in enumerate(np.linalg.eigvals(companion)):
-        real, upper = np.sort(roots[roots.imag == 0].real), roots[roots.imag > 0]
+        real = np.sort(roots[roots.imag == 0].real)
+        upper = roots[roots.imag > 0]
         p[:, frame] = np.concatenate([-2 * upper.real, -(real[::2] + real[1::2])])
         q[:, frame] = np.concatenate([np.abs(upper) ** 2, real[::2] * real[1::2]])
     return p, q
@@ -91,29 +94,29 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
 
     Each polynomial stops at its own time, so that its factors do not depend on the polynomials beside it.
     """
-    found_p, found_q = (
-        np.full((len(polynomials) // 2, polynomials.shape[1]), np.nan) for _ in "pq"
-    )
     p, q = _start(polynomials)
-    places = np.arange(polynomials.shape[1])
-    waiting = np.ones(len(places), bool)
+    final_p = np.full(p.shape, np.nan)
+    final_q = np.full(q.shape, np.nan)
+    columns = np.arange(p.shape[1])
+    waiting = np.ones(len(columns), bool)
     for _ in range(_ITERATIONS):
         # equal factors divide by zero; the step is then a short one
         with np.errstate(all="ignore"):
             size = _improve(polynomials, p, q)
         done = np.flatnonzero(waiting & (size < _CORRECTION))
-        found_p[:, places[done]], found_q[:, places[done]] = (
-            p.take(done, axis=1),
-            q.take(done, axis=1),
-        )
+        final_p[:, columns[done]] = p.take(done, axis=1)
+        final_q[:, columns[done]] = q.take(done, axis=1)
         waiting[done] = False
-        left = np.flatnonzero(waiting)
-        if not len(left):
+        rest = np.flatnonzero(waiting)
+        if not len(rest):
             break
-        if len(left) < _WORTH_MOVING * len(waiting):
-            polynomials, p, q = (values.take(left, axis=1) for values in (polynomials, p, q))
-            places, waiting = places[left], waiting[left]
-    return found_p, found_q
+        if len(rest) < _WORTH_MOVING * len(waiting):
+            polynomials = polynomials.take(rest, axis=1)
+            p = p.take(rest, axis=1)
+            q = q.take(rest, axis=1)
+            columns = columns[rest]
+            waiting = waiting[rest]
+    return final_p, final_q
 
 
 def _start(polynomials: NDArray[np.float64]) -> Factors:
@@ -121,23 +124,28 @@ def _start(polynomials: NDArray[np.float64]) -> Factors:
 
     Without the right number of real roots the iteration has to pass through a double root, and most often fails.
     """
-    n_factors, n_frames = len(polynomials) // 2, polynomials.shape[1]
+    n_factors = len(polynomials) // 2
+    n_frames = polynomials.shape[1]
     values = np.ones((len(_GRID), n_frames))
     for coefficient in polynomials[1:]:
         values *= _GRID[:, None]
         values += coefficient
     changes = np.cumsum((values[1:] < 0) != (values[:-1] < 0), axis=0)
     n_real = np.minimum(changes[-1] // 2, n_factors)  # factors with two real roots
-    p_starts, q_starts = (np.zeros((n_factors + 1, n_factors)) for _ in "pq")
+    p_starts = np.zeros((n_factors + 1, n_factors))
+    q_starts = np.zeros_like(p_starts)
     for number in range(n_factors + 1):
         angles = (np.arange(n_factors - number) + 0.5) * np.pi / max(1, n_factors - number)
         p_starts[number, number:] = -2 * _START_RADIUS * np.cos(angles)
         q_starts[number, number:] = _START_RADIUS**2
-    p, q = p_starts[n_real].T.copy(), q_starts[n_real].T.copy()
+    p = p_starts[n_real].T.copy()
+    q = q_starts[n_real].T.copy()
     for number in range(n_real.max(initial=0)):
         some = np.flatnonzero(n_real > number)
-        first, second = (_crossing(values, changes, some, 2 * number + change) for change in (1, 2))
-        p[number, some], q[number, some] = -(first + second), first * second
+        first = _crossing(values, changes, some, 2 * number + 1)
+        second = _crossing(values, changes, some, 2 * number + 2)
+        p[number, some] = -(first + second)
+        q[number, some] = first * second
     return p, q
 
 
@@ -146,7 +154,8 @@ def _crossing(
 ) -> NDArray[np.float64]:
     """Return the zero of the secant where the sign changes for the nth time."""
     before = (changes[:, frames] == number).argmax(axis=0)
-    low, high = values[before, frames], values[before + 1, frames]
+    low = values[before, frames]
+    high = values[before + 1, frames]
     return np.asarray(_GRID[before] - low * (_GRID[before + 1] - _GRID[before]) / (high - low))
 
 
@@ -155,26 +164,37 @@ def _improve(
 ) -> NDArray[np.float64]:
     """Improve all factors in place, and return the size of the largest correction of each polynomial, (F,)."""
     # remainder v z + u: the last steps of the synthetic division
-    v, before = polynomials[1] - p, np.ones(p.shape)
+    v = polynomials[1] - p
+    before = np.ones(p.shape)
     for coefficient in polynomials[2:-1]:
-        v, before = coefficient - q * before - p * v, v
+        following = coefficient - q * before - p * v
+        before = v
+        v = following
     u = polynomials[-1] - q * before
     # product t z + s of the other factors
     n_factors = len(p)
-    twice_p, twice_q = np.concatenate([p, p]), np.concatenate([q, q])
-    s, t = twice_q[1 : n_factors + 1] - q, twice_p[1 : n_factors + 1] - p
+    twice_p = np.concatenate([p, p])
+    twice_q = np.concatenate([q, q])
+    s = twice_q[1 : n_factors + 1] - q
+    t = twice_p[1 : n_factors + 1] - p
     for shift in range(2, n_factors):
-        c, d = twice_q[shift : shift + n_factors] - q, twice_p[shift : shift + n_factors] - p
+        c = twice_q[shift : shift + n_factors] - q
+        d = twice_p[shift : shift + n_factors] - p
         square = t * d  # of z squared, which is -p z - q
-        s, t = s * c - q * square, s * d + t * c - p * square
+        next_s = s * c - q * square
+        t = s * d + t * c - p * square
+        s = next_s
     # (v z + u) / (t z + s)
     st = s - p * t
     norm = s * st + q * t * t
-    step_p, step_q = (v * s - u * t) / norm, (u * st + q * v * t) / norm
+    step_p = (v * s - u * t) / norm
+    step_q = (u * st + q * v * t) / norm
     size = np.maximum(np.abs(step_p), np.abs(step_q))
     lost = ~np.isfinite(size)
     if lost.any():
-        step_p[lost], step_q[lost], size[lost] = 0.01, 0.0, 0.01
+        step_p[lost] = 0.01
+        step_q[lost] = 0.0
+        size[lost] = 0.01
     shorter = np.minimum(1.0, _LONGEST_STEP / np.maximum(size, _LONGEST_STEP))
     p += shorter * step_p
     q += shorter * step_q

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,10 +160,9 @@ class PseudoSpeakerRules:
 
     def __post_init__(self) -> None:
         for name, known in (("distance", DISTANCES), ("sex", SEXES), ("level", LEVELS)):
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"{name} is {getattr(self, name)!r}: expected {' or '.join(known)}"
-                )
+            value = getattr(self, name)
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}: expected {' or '.join(known)}")
         if not 1 <= self.mean_of <= self.farthest:
             text = f"the mean of {self.mean_of} drawn from the {self.farthest} farthest"
             raise ConfigError(
@@ -212,9 +212,10 @@ def anonymize_embeddings(
         speakers of unknown sex, too few voices of a sex, a pool that no PLDA can be trained on.
     """
     rules = rules or PseudoSpeakerRules()
+    sexes = sexes or {}
     _check(source, pool, rules, sexes, backend)
     speakers, voices = _means(pool, pool.speakers)
-    females = np.array([(sexes or {}).get(speaker) == "f" for speaker in speakers])
+    females = np.array([sexes.get(speaker) == "f" for speaker in speakers])
     with one_blas_thread():
         affinity = _affinity(voices, pool, rules, backend)
         # names are sorted, so that blocks do not depend on the order of the list
@@ -226,26 +227,25 @@ def anonymize_embeddings(
         for start, stop in chunk_bounds(len(names), _BLOCK):
             affinities = affinity(originals[start:stop])
             for row in range(start, stop):
-                sex = (sexes or {}).get(speaker_of[names[row]])
+                name = names[row]
+                sex = sexes.get(speaker_of[name])
                 for draw in range(rules.draws):
-                    generator = stream(
-                        rules.seed, "pseudo-speaker", rules.level, names[row], f"draw {draw}"
-                    )
+                    key = ("pseudo-speaker", rules.level, name, f"draw {draw}")
+                    generator = stream(rules.seed, *key)
                     allowed = _allowed(females, sex, rules.sex, generator)
                     candidates = farthest_voices(affinities[row - start], allowed, rules.farthest)
                     made[draw, row] = drawn_mean(voices, candidates, rules.mean_of, generator)
     drawn = (
         f"mean of {rules.mean_of} drawn from the {rules.farthest} farthest of {len(voices)} voices"
     )
-    sexes_of = {"any": "of any sex", "random": "of a sex drawn"}.get(
+    of_sex = {"any": "of any sex", "random": "of a sex drawn"}.get(
         rules.sex, f"of the {rules.sex} sex"
     )
-    note = f"pseudo-speakers: {drawn} {sexes_of} ({rules.distance}), per {rules.level}, seed {rules.seed}"
+    note = f"pseudo-speakers: {drawn} {of_sex} ({rules.distance}), per {rules.level}, seed {rules.seed}"
     endings = ["", *(f"-draw{number}" for number in range(2, rules.draws + 1))]
+    ids = [f"{utterance}{ending}" for ending, utterance in product(endings, source.ids)]
     return Embeddings(
-        np.array(
-            [f"{utterance}{ending}" for ending in endings for utterance in source.ids], object
-        ),
+        np.array(ids, object),
         np.tile(source.speakers, rules.draws),
         np.concatenate(made[:, codes]),
         (*source.notes, note),
@@ -256,7 +256,7 @@ def _check(
     source: Embeddings,
     pool: Embeddings,
     rules: PseudoSpeakerRules,
-    sexes: Mapping[str, str] | None,
+    sexes: Mapping[str, str],
     backend: Backend | None,
 ) -> None:
     """Raise all problems of source, pool and sexes."""
@@ -266,10 +266,8 @@ def _check(
             "a backend is given, and the distance is the cosine", remedy="choose distance='plda'"
         )
     for vectors in (source, pool):
-        try:
+        with problems.noted():
             vectors.norms()
-        except DataError as error:
-            problems.note(error)
     if source.vectors.shape[1] != pool.vectors.shape[1]:
         text = f"vectors of {source.vectors.shape[1]} dimensions, and {pool.vectors.shape[1]} in the pool"
         problems.add(text, file=pool.source or None, remedy="extract both with one network")
@@ -282,16 +280,14 @@ def _check(
             remedy="leave them out: voices must be those of other speakers",
         )
     if rules.sex != "any":
-        unknown = sorted({*source.speakers, *pool.speakers} - (sexes or {}).keys())
+        unknown = sorted({*source.speakers, *pool.speakers} - sexes.keys())
         if unknown:
             text = f"{len(unknown)} speakers of unknown sex: {few(unknown)}"
             problems.add(text, remedy="give their sexes, f or m, or choose sex='any'")
-        wrong = sorted({speaker for speaker, sex in (sexes or {}).items() if sex not in ("f", "m")})
+        wrong = sorted(speaker for speaker, sex in sexes.items() if sex not in ("f", "m"))
         if wrong:
-            problems.add(
-                f"expected f or m, got {(sexes or {})[wrong[0]]!r} for {wrong[0]!r}",
-                remedy="write f or m",
-            )
+            text = f"expected f or m, got {sexes[wrong[0]]!r} for {wrong[0]!r}"
+            problems.add(text, remedy="write f or m")
     problems.raise_if_any()
 
 
@@ -312,7 +308,8 @@ def _affinity(
             raise DataError(text, file=pool.source or None, remedy=remedy)
         backend = train_chain(pool, parse_chain(PLDA_CHAIN))
     mapped = backend.transform(voices)
-    chosen, voice_ids = backend, np.arange(len(voices)).astype(str).astype(object)
+    chosen = backend
+    voice_ids = np.arange(len(voices)).astype(str).astype(object)
 
     def ratios(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
         codes = np.arange(len(vectors) * len(voices), dtype=np.int32)
@@ -347,6 +344,7 @@ def _means(
     for row in np.argsort(embeddings.ids.astype(str), kind="stable"):
         rows[groups[row]].append(row)
     vectors = np.asarray(embeddings.vectors)
-    return list(rows), np.array(
-        [np.asarray(vectors[of], np.float64).mean(axis=0) for of in rows.values()]
-    )
+    means = []
+    for rows_of_group in rows.values():
+        means.append(np.asarray(vectors[rows_of_group], np.float64).mean(axis=0))
+    return list(rows), np.array(means)

@@ -205,11 +205,11 @@ def learn_weights(
     }
 
 
-def _error_rate(values: NDArray, is_target: NDArray) -> float:
+def _error_rate(values: NDArray[Any], is_target: NDArray[Any]) -> float:
     return float(eer(sort_scores(values[is_target], values[~is_target]), method="interpolated"))
 
 
-def _described(fold: Fold, llr: NDArray) -> dict[str, Any]:
+def _described(fold: Fold, llr: NDArray[Any]) -> dict[str, Any]:
     is_target = fold.key.is_target
     counts = {"targets": int(is_target.sum()), "nontargets": int((~is_target).sum())}
     rates = {

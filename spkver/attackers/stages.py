@@ -93,7 +93,7 @@ class SpeechFiles:
     work: Run
     seed: int = 0
     lacking: dict[str, set[str]] = field(default_factory=dict)
-    _vectors: dict[str, dict[Path, NDArray]] = field(default_factory=dict, repr=False)
+    _vectors: dict[str, dict[Path, NDArray[Any]]] = field(default_factory=dict, repr=False)
     _features: dict[str, list[DirectoryFeatures]] = field(default_factory=dict, repr=False)
 
     def read(self, source: Source, directory: DataDir) -> None:
@@ -275,7 +275,7 @@ class SpeechFiles:
 class ExtractedVectors(NamedTuple):
     """The vectors of an extractor; see `spkver.attackers.protocol.Vectors`."""
 
-    known: Mapping[Path, NDArray]
+    known: Mapping[Path, NDArray[Any]]
 
     def __call__(self, directory: DataDir) -> Embeddings:
         """Return the vectors of a data directory that was read, sorted by utterance."""

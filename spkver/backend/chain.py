@@ -10,10 +10,10 @@ Maps of vectors come first, then one scorer (cosine where none is named), then n
 calibration. `spkver.backend.STEPS` is the table of steps. Each is trained on the vectors as the steps before it leave
 them; calibration on held-out speakers.
 
-A file is HDF5, whole or absent, arrays and JSON alone: attributes hold what kind of file it is, the chain with all
-values, and the facts of the training with the digest of what it was made from; datasets hold ``map<i>.offset``,
-``map<i>.matrix`` or ``map<i>.directions`` of map i, ``model.<field>`` of the scorer, ``cohort``, ``calibration``, and
-``heard``, the digests of the training speakers.
+A file is HDF5, whole or absent, and holds arrays and JSON alone. Attributes: the kind of file, the chain with all its
+values, and the facts of the training with the digest of its inputs. Datasets: ``map<i>.offset``, ``map<i>.matrix`` or
+``map<i>.directions`` of map i, ``model.<field>`` of the scorer, ``cohort``, ``calibration``, and ``heard``, the digests
+of the training speakers.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.kaldi import KaldiPlda, VbxTransform, plda_from_kaldi
 from spkver.backend.nap import Projection
 from spkver.backend.plda import Sessions
+from spkver.backend.scoring import numbered_ids, scored
 from spkver.backend.steps import ALIASES, NEEDS, STEPS, Need, Parameter, Step, Training
 from spkver.backend.transforms import (
     AffineMap,
@@ -68,10 +69,11 @@ Spec = str | Sequence[str | Mapping[str, Any]] | Chain
 
 _PAIRS = 1 << 22  # scores with a cohort that are held at once
 
-# speakers of a fold, and tests of a speaker, that calibration takes at most
-_ENROLLED, _TESTED = 300, 3
+_ENROLLED = 300  # speakers of a fold that calibration takes at most
+_TESTED = 3  # tests of a speaker that calibration takes at most
 
-_KIND, _VERSION = "spkver backend", 1
+_KIND = "spkver backend"
+_VERSION = 1
 _AGAIN = "write it again with spkver backend train"
 _MAPS: dict[str, Any] = {kind.__name__: kind for kind in (AffineMap, LengthNorm, Projection)}
 
@@ -103,9 +105,10 @@ class ChosenStep:
     @property
     def needs(self) -> tuple[Need, ...]:
         """What it needs of the training vectors."""
-        is_adapted = "adapt" in (self.values.get("on"), self.values.get("cohort"))
-        is_adapted = is_adapted or self.values.get("adapt", "none") != "none"
-        return self.step.needs + (("adapt",) if is_adapted else ())
+        uses_adapt = "adapt" in (self.values.get("on"), self.values.get("cohort"))
+        if uses_adapt or self.values.get("adapt", "none") != "none":
+            return (*self.step.needs, "adapt")
+        return self.step.needs
 
 
 def read_chain(text: str | Path) -> Chain:
@@ -155,7 +158,9 @@ def parse_chain(spec: Spec) -> Chain:
     chain: list[ChosenStep] = []
     for number, item in enumerate(_items(spec), 1):
         with problems.noted(f"step {number} of the chain: "):
-            chain.append(item if isinstance(item, ChosenStep) else _chosen(item))
+            if not isinstance(item, ChosenStep):
+                item = _chosen(item)
+            chain.append(item)
     if not problems.errors:
         _check_order(chain, problems)
     problems.raise_if_any(ConfigError)
@@ -168,16 +173,20 @@ def format_chain(chain: Chain) -> str:
     """Return the text of a chain in YAML, without the values that parameters have by default."""
     texts = []
     for chosen in chain:
-        values = {
-            parameter.name: str(value).lower() if isinstance(value, bool) else str(value)
-            for parameter in chosen.step.parameters
-            if (value := chosen.values[parameter.name]) != parameter.default
-        }
-        if list(values) == [parameter.name for parameter in chosen.step.parameters[:1]]:
-            texts.append(": ".join([chosen.name, *values.values()]))
+        values = {}
+        for parameter in chosen.step.parameters:
+            value = chosen.values[parameter.name]
+            if value != parameter.default:
+                values[parameter.name] = str(value)
+                if isinstance(value, bool):
+                    values[parameter.name] = str(value).lower()
+        mapping = ", ".join(f"{key}: {text}" for key, text in values.items())
+        if not values:
+            texts.append(chosen.name)
+        elif list(values) == [chosen.step.parameters[0].name]:
+            texts.append(f"{chosen.name}: {values[chosen.step.parameters[0].name]}")
         else:
-            mapping = ", ".join(f"{key}: {text}" for key, text in values.items())
-            texts.append(f"{chosen.name}: {{{mapping}}}" if values else chosen.name)
+            texts.append(f"{chosen.name}: {{{mapping}}}")
     return f"[{', '.join(texts)}]"
 
 
@@ -192,7 +201,7 @@ def step_of(chain: Chain, role: str) -> ChosenStep | None:
 
 
 def check_chain(
-    chain: Chain, dimension: int, counts: Sequence[int] | NDArray, *, is_adapted: bool = False
+    chain: Chain, dimension: int, counts: Sequence[int] | NDArray[Any], *, is_adapted: bool = False
 ) -> None:
     """Raise ConfigError, with all problems, if vectors cannot train a chain.
 
@@ -206,39 +215,28 @@ def check_chain(
     is_adapted : bool
         There are vectors to adapt to.
     """
-    problems, n_speakers, most = Problems(), len(counts), max(counts)
-    lacks: dict[Need, str] = {} if n_speakers > 1 else {"speakers": f"got {n_speakers}"}
-    lacks |= {} if most > 1 else {"sessions": "each has one: name the speakers of the vectors"}
-    lacks |= {} if is_adapted else {"adapt": "none were given"}
+    problems = Problems()
+    n_speakers = len(counts)
+    most = max(counts)
+    lacks: dict[Need, str] = {}
+    if n_speakers < 2:
+        lacks["speakers"] = f"got {n_speakers}"
+    if most < 2:
+        lacks["sessions"] = "each has one: name the speakers of the vectors"
+    if not is_adapted:
+        lacks["adapt"] = "none were given"
     for chosen in chain:
         missing = [need for need in chosen.needs if need in lacks]
         for need in missing:
             problems.add(f"{chosen.name} needs {NEEDS[need]}, {lacks[need]}")
-        if not chosen.step.limit or missing:
-            continue
-        limit, first = dimension, chosen.step.parameters[0].name
-        why = f"{dimension} dimensions"
-        if chosen.step.limit == "speakers":
-            limit, why = min(dimension, n_speakers - 1), f"{why} and {n_speakers} speakers"
-        wanted = chosen.values[first]
-        if wanted is not None and wanted > limit:
-            text = f"{chosen.name}.{first} is {wanted}, but {why} allow {limit} at most"
-            problems.add(text, remedy="lower it")
-        if chosen.step.role == "map":
-            dimension = min(limit, wanted or limit)
+        if chosen.step.limit and not missing:
+            dimension = _check_limit(chosen, dimension, n_speakers, problems)
     if is_adapted and not any("adapt" in chosen.needs for chosen in chain):
         ways = "add coral, 'centre: adapt' or 'plda: {adapt: kaldi}'"
         problems.add("there are vectors to adapt to, but no step uses them", remedy=ways)
-    if calibrate := step_of(chain, "calibration"):
-        folds, enrolled = calibrate.values["folds"], calibrate.values["enrolled"]
-        if n_speakers < 2 * folds:
-            text = f"calibrate divides {n_speakers} speakers into {folds} folds: each needs two"
-            problems.add(text, remedy="lower calibrate.folds, or give more speakers")
-        if 1 < most <= enrolled:
-            text = (
-                f"calibrate.enrolled is {enrolled}, but no speaker has more vectors: none is tested"
-            )
-            problems.add(text, remedy="lower it")
+    calibrate = step_of(chain, "calibration")
+    if calibrate is not None:
+        _check_folds(calibrate.values, n_speakers, most, problems)
     problems.raise_if_any(ConfigError)
 
 
@@ -257,8 +255,8 @@ class Backend:
         Mapped vectors that scores are normalised by.
     calibration : Affine, optional
     facts : mapping
-        `dimension` of the vectors that enter; `vectors` and `speakers`, how many it was trained on; `made_from`, the
-        digest of these, of the chain and of the seed.
+        `dimension` of the vectors that enter; `vectors` and `speakers`, how many of them it was trained on;
+        `made_from`, the digest of these vectors, the chain and the seed.
     heard : ndarray of uint64 of shape (S,)
         Digests of the training speakers, see `speaker_digests`; empty where they are not known.
     """
@@ -277,9 +275,9 @@ class Backend:
     @property
     def scorer(self) -> ChosenStep:
         """The step of the chain that scores."""
-        found = step_of(self.chain, "scorer")
-        assert found is not None
-        return found
+        scorer = step_of(self.chain, "scorer")
+        assert scorer is not None
+        return scorer
 
     @property
     def origin(self) -> str:
@@ -290,10 +288,12 @@ class Backend:
 
     @property
     def adapts_to_list(self) -> str:
-        """What of a list of trials a score depends on, so that it belongs with no score of another list; or nothing."""
+        """The part of the trial list that a score depends on, see `Step.of_list`: scores of two lists do not mix."""
         return self.scorer.step.of_list
 
-    def transform(self, vectors: NDArray[np.floating], *, names: NDArray | None = None) -> Floats:
+    def transform(
+        self, vectors: NDArray[np.floating], *, names: NDArray[Any] | None = None
+    ) -> Floats:
         """Return vectors (n, R) as the scorer sees them, shape (n, K).
 
         Parameters
@@ -315,7 +315,8 @@ class Backend:
         if vectors.shape[1] != self.facts["dimension"]:
             text = f"expected vectors of {self.facts['dimension']} dimensions, got shape {vectors.shape}"
             raise DataError(text, remedy="use the extractor that the backend was trained with")
-        names = np.arange(len(vectors)).astype(object) if names is None else names
+        if names is None:
+            names = np.arange(len(vectors)).astype(object)
         check_norms(row_norms(vectors), names)
         return apply_maps(self.maps, vectors, names=names)
 
@@ -344,84 +345,82 @@ class Backend:
         check_embeddings(enrol, test)
         used, models = np.unique(trials.models, return_inverse=True)
         tested, segments = np.unique(trials.segments, return_inverse=True)
-        model_ids, segment_ids = trials.model_ids[used], trials.segment_ids[tested]
-        rows_of: dict[str, list[int]] = {}
+        model_ids = trials.model_ids[used]
+        segment_ids = trials.segment_ids[tested]
+        rows_of_models = {name: [row] for row, name in enumerate(enrol.ids.tolist())}
+        rows_of_speakers: dict[str, list[int]] = {}
         for row, speaker in enumerate(enrol.speakers.tolist()):
-            rows_of.setdefault(speaker, []).append(row)
-        enrolled = {name: [row] for row, name in enumerate(enrol.ids.tolist())} | rows_of
+            rows_of_speakers.setdefault(speaker, []).append(row)
+        rows_of_models |= rows_of_speakers
         row_of = {name: row for row, name in enumerate(test.ids.tolist())}
         problems = Problems()
         remedy = "extract them, or leave their trials out"
         whose = f"{remedy}; or say whose the enrolled utterances are, where models are speakers (utt2spk, spk2utt)"
-        for what, ids, known, source, advice in (
-            ("models", model_ids, enrolled, enrol.source, whose),
+        for kind, ids, known, source, advice in (
+            ("models", model_ids, rows_of_models, enrol.source, whose),
             ("segments", segment_ids, row_of, test.source, remedy),
         ):
-            if absent := [name for name in ids.tolist() if name not in known]:
-                text = f"{len(absent)} {what} without a vector: {few(absent)}"
+            absent = [name for name in ids.tolist() if name not in known]
+            if absent:
+                text = f"{len(absent)} {kind} without a vector: {few(absent)}"
                 problems.add(text, file=source or None, remedy=advice)
         problems.raise_if_any()
-        counts = [len(enrolled[name]) for name in model_ids.tolist()]
-        rows = np.array([row for name in model_ids.tolist() for row in enrolled[name]], np.int64)
+        enrolled = [rows_of_models[name] for name in model_ids.tolist()]
+        rows = np.concatenate([np.zeros(0, np.int64), *enrolled])
+        codes = np.repeat(np.arange(len(enrolled)), [*map(len, enrolled)])
         test_rows = np.array([row_of[name] for name in segment_ids.tolist()], np.int64)
         with errors_of(enrol.source):
             mapped = self.transform(enrol.vectors[rows], names=enrol.ids[rows])
-            sessions = Sessions(mapped, np.repeat(np.arange(len(counts)), counts))
+            sessions = Sessions(mapped, codes)
         with errors_of(test.source):
-            # then no bit of a score may depend on what else is tested
-            alone = self.adapts_to_list == "models"
-            parts = np.split(test_rows, len(test_rows)) if alone else [test_rows]
+            parts = [test_rows]
+            if self.adapts_to_list == "models":
+                # no bit of a score may depend on the other tests
+                parts = np.split(test_rows, len(test_rows))
             tests = np.concatenate(
                 [self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts]
             )
         listed = Trials(model_ids, segment_ids, models.astype(np.int32), segments.astype(np.int32))
-        values = self.score_vectors(sessions, tests, listed).values
-        return Scores(
-            trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
-        )
+        return scored(trials, self.score_vectors(sessions, tests, listed).values)
 
     def score_vectors(self, sessions: Sessions, tests: Floats, trials: Trials) -> Scores:
-        """Return scores of mapped vectors; the codes of the trials are those of the models and the rows of tests."""
+        """Return the scores of mapped vectors; trials hold the codes of models and the rows of tests."""
         if self.scorer.name == "cosine":
             size = row_norms(sessions.vectors).max(initial=0.0)
             check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model", size=size)
             check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
-        values = self._raw(sessions, tests, trials.models, trials.segments)
-        scores = Scores(
-            trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
-        )
+        scores = scored(trials, self._raw(sessions, tests, trials.models, trials.segments))
         norm = step_of(self.chain, "norm")
         if self.cohort is not None and norm is not None:
-            size, cohort = (
-                max(1, _PAIRS // len(self.cohort)),
-                Sessions(self.cohort, np.arange(len(self.cohort))),
-            )
-            # means and deviations with the cohort, of either side
-            moments: tuple[list[Any], list[Any]] = ([], [])
-            for start, stop in chunk_bounds(len(trials.model_ids), size):
-                rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
-                some = Sessions(sessions.vectors[rows], sessions.models[rows] - start)
-                names = trials.model_ids[start:stop]
-                moments[0].append(
-                    cohort_moments(self._all(some, self.cohort), names, top=norm.values["top"])
-                )
-            for start, stop in chunk_bounds(len(tests), size):
-                names, cells = (
-                    trials.segment_ids[start:stop],
-                    self._all(cohort, tests[start:stop]).T,
-                )
-                moments[1].append(cohort_moments(cells, names, top=norm.values["top"]))
-            sides: Any = [
-                tuple(np.concatenate(column) for column in zip(*side, strict=True))
-                for side in moments
-            ]
-            scores = normalise(scores, models=sides[0], segments=sides[1])
+            scores = self._normalised(scores, sessions, tests, self.cohort, norm.values["top"])
         if self.calibration is not None:
             scores = replace(scores, values=apply_affine(self.calibration, scores.values))
         return scores
 
+    def _normalised(
+        self, scores: Scores, sessions: Sessions, tests: Floats, cohort: Floats, top: int | None
+    ) -> Scores:
+        """Normalise scores by those of their models, and of their segments, with the cohort."""
+        size = max(1, _PAIRS // len(cohort))
+        of_models = []
+        for start, stop in chunk_bounds(len(scores.model_ids), size):
+            rows = np.flatnonzero((sessions.models >= start) & (sessions.models < stop))
+            some = Sessions(sessions.vectors[rows], sessions.models[rows] - start)
+            cells = self._all(some, cohort)
+            of_models.append(cohort_moments(cells, scores.model_ids[start:stop], top=top))
+        members = Sessions(cohort, np.arange(len(cohort)))
+        of_segments = []
+        for start, stop in chunk_bounds(len(tests), size):
+            cells = self._all(members, tests[start:stop]).T
+            of_segments.append(cohort_moments(cells, scores.segment_ids[start:stop], top=top))
+        means, deviations = np.hstack(of_models)
+        segment_means, segment_deviations = np.hstack(of_segments)
+        return normalise(
+            scores, models=(means, deviations), segments=(segment_means, segment_deviations)
+        )
+
     def _raw(
-        self, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
+        self, sessions: Sessions, tests: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
     ) -> Floats:
         assert self.scorer.step.score is not None
         return self.scorer.step.score(
@@ -430,21 +429,23 @@ class Backend:
 
     def _all(self, sessions: Sessions, tests: Any) -> Floats:
         """Scores (models, tests) of all models with all tests."""
-        shape = len(sessions.counts), len(tests)
-        return self._raw(
-            sessions, tests, *np.divmod(np.arange(shape[0] * shape[1]), shape[1])
-        ).reshape(shape)
+        n_models = len(sessions.counts)
+        n_tests = len(tests)
+        models, segments = np.divmod(np.arange(n_models * n_tests), n_tests)
+        return self._raw(sessions, tests, models, segments).reshape(n_models, n_tests)
 
 
 def speaker_digests(speakers: Iterable[str]) -> NDArray[np.uint64]:
-    """Return 64 bits of the SHA-256 of each speaker's id, sorted by id: what was trained need not hold names."""
+    """Return 64 bits of the SHA-256 of each speaker's id, sorted by id: a trained backend need not hold names."""
     return np.array([int(fingerprint(name)[:16], 16) for name in sorted(set(speakers))], np.uint64)
 
 
-def warn_of_trained(heard: NDArray[np.uint64], speakers: Iterable[str]) -> None:
-    """Warn if speakers of trials are among those that a backend or an attacker was trained on, by their digests."""
+def warn_of_trained(digests: NDArray[np.uint64], speakers: Iterable[str]) -> None:
+    """Warn if a backend or an attacker was trained on speakers of the trials, which their digests tell."""
     names = sorted(set(speakers))
-    if known := [names[place] for place in np.flatnonzero(np.isin(speaker_digests(names), heard))]:
+    is_trained = np.isin(speaker_digests(names), digests)
+    known = [names[row] for row in np.flatnonzero(is_trained)]
+    if known:
         text = "%d of %d speakers of the trials were trained on (%s): errors are too few, unless the ids name others; "
         text += "train on others"
         logger.warning(text, len(known), len(names), few(known))
@@ -476,7 +477,7 @@ def train_chain(
     Raises
     ------
     ConfigError
-        If the chain is none, or these vectors cannot train it; before anything is trained.
+        If the chain is not valid, or these vectors cannot train it; before anything is trained.
     DataError
         If a vector is not finite or 0, dimensions differ, or a step cannot be trained.
 
@@ -505,20 +506,23 @@ def train_chain(
         adapt = Embeddings.from_arrays(adapt)
     embeddings.norms()
     dimension = embeddings.vectors.shape[1]
+    others = adapted_to = None
     if adapt is not None:
         adapt.norms()
         if adapt.vectors.shape[1] != dimension:
             text = f"expected vectors to adapt to of {dimension} dimensions, got {adapt.vectors.shape[1]}"
             raise DataError(text, file=adapt.source or None, remedy="use one extractor for both")
+        others = np.asarray(adapt.vectors)
+        adapted_to = others.astype(np.float64)
     names, codes = factorise(embeddings.speakers)
     warn_of_alike(names.tolist())
     counts = np.bincount(codes)
     check_chain(chain, dimension, counts, is_adapted=adapt is not None)
     calibrate = step_of(chain, "calibration")
     if calibrate is not None:  # the rest must be trained on the speakers of all folds but one
-        left = len(names) - -(-len(names) // calibrate.values["folds"])
-        check_chain(chain[:-1], dimension, np.sort(counts)[-left:], is_adapted=adapt is not None)
-    others = None if adapt is None else np.asarray(adapt.vectors)
+        n_trained = len(names) - -(-len(names) // calibrate.values["folds"])
+        fewest = np.sort(counts)[-n_trained:]
+        check_chain(chain[:-1], dimension, fewest, is_adapted=adapt is not None)
     vectors = np.asarray(embeddings.vectors)
     digest = fingerprint(
         plain_chain(chain), embeddings.ids, embeddings.speakers, vectors, others, seed
@@ -529,7 +533,6 @@ def train_chain(
         "speakers": len(names),
         "made_from": digest,
     }
-    adapted_to = None if others is None else others.astype(np.float64)
     training = Training(vectors.astype(np.float64), codes, adapted_to)
     with errors_of(embeddings.source):
         backend = replace(_trained(chain, training, facts), heard=speaker_digests(names))
@@ -541,8 +544,8 @@ def train_chain(
 def backend_from_kaldi(
     plda: KaldiPlda,
     *,
-    mean: NDArray | None = None,
-    transform: NDArray | VbxTransform | None = None,
+    mean: NDArray[Any] | None = None,
+    transform: NDArray[Any] | VbxTransform | None = None,
     length: str = "kaldi",
 ) -> Backend:
     """Return a backend that scores as Kaldi does with these models.
@@ -553,8 +556,8 @@ def backend_from_kaldi(
     mean : ndarray of shape (R,), optional
         Subtracted first, as `ivector-subtract-global-mean` does.
     transform : ndarray of shape (K, R) or (K, R + 1), or VbxTransform, optional
-        LDA; the last column is an offset where there is one more than `mean` has. What comes out is scaled to the
-        length sqrt(K), as `ivector-normalize-length` does. A transform of VBx includes means and length norms.
+        LDA; the last column is an offset where there is one more than `mean` has. Its output is scaled to the length
+        sqrt(K), as `ivector-normalize-length` does. A transform of VBx includes means and length norms.
     length : {"kaldi", "simple", "none"}
         How vectors are scaled within the PLDA, see `spkver.backend.kaldi_plda_scores`.
 
@@ -567,8 +570,11 @@ def backend_from_kaldi(
     DataError
         If dimensions do not fit, or a number is not finite.
     """
-    steps: list[Any] = [] if mean is None else ["centre"]
-    maps: list[Map] = [] if mean is None else [_shift(mean)]
+    steps: list[Any] = []
+    maps: list[Map] = []
+    if mean is not None:
+        steps.append("centre")
+        maps.append(_shift(mean))
     if isinstance(transform, VbxTransform):
         if mean is not None:
             raise DataError(
@@ -586,17 +592,16 @@ def backend_from_kaldi(
         matrix = np.asarray(transform, np.float64)
         if matrix.ndim != 2 or not matrix.size:
             raise DataError(f"expected a transform (K, R) or (K, R + 1), got shape {matrix.shape}")
-        columns = matrix.shape[1] if mean is None or matrix.shape[1] != len(mean) + 1 else len(mean)
-        steps += [{"lda": len(matrix)}, "length"]
-        maps += [_product(matrix[:, :columns].T)]
+        rank, columns = matrix.shape
+        if mean is not None and columns == len(mean) + 1:
+            columns = len(mean)
+        steps += [{"lda": rank}, "length"]
+        maps.append(_product(matrix[:, :columns].T))
         maps += [_shift(-column) for column in matrix.T[columns:]]
-        maps += [
-            LengthNorm(),
-            AffineMap(np.zeros(len(matrix)), np.full(len(matrix), np.sqrt(len(matrix)))),
-        ]
-    dimension = next(
-        (len(step.offset) for step in maps if isinstance(step, AffineMap)), plda.dimension
-    )
+        maps += [LengthNorm(), AffineMap(np.zeros(rank), np.full(rank, np.sqrt(rank)))]
+    dimension = plda.dimension
+    if maps and isinstance(maps[0], AffineMap):
+        dimension = len(maps[0].offset)
     if dimension_after(maps, dimension) != plda.dimension:
         text = f"expected a PLDA of {dimension_after(maps, dimension)} dimensions, got one of {plda.dimension}"
         raise DataError(text, remedy="give the transform that belongs to it")
@@ -608,15 +613,11 @@ def backend_from_kaldi(
 
 def write_backend(path: str | Path, backend: Backend) -> None:
     """Write a trained chain, whole or not at all; equal ones give equal bytes."""
-    holders = {f"map{number}": step for number, step in enumerate(backend.maps)} | {
-        "model": backend.model
-    }
-    arrays: dict[str, Any] = {
-        f"{place}.{entry.name}": np.asarray(values, np.float64)
-        for place, holder in holders.items()
-        for entry in ([] if holder is None else dataclasses.fields(holder))
-        if (values := getattr(holder, entry.name)) is not None
-    }
+    arrays: dict[str, Any] = {}
+    for number, step in enumerate(backend.maps):
+        arrays |= _arrays_of(step, f"map{number}.")
+    if backend.model is not None:
+        arrays |= _arrays_of(backend.model, "model.")
     if len(backend.heard):
         arrays["heard"] = backend.heard
     if backend.cohort is not None:
@@ -674,7 +675,7 @@ def _items(spec: Spec) -> Sequence[Any]:
         if text.startswith(("[", "{", "-")) or "\n" in text:
             spec = load_yaml(text)[0]
         else:
-            spec = [part.strip() for part in text.split(",")] if text else []
+            spec = [part.strip() for part in text.split(",") if text]
     if isinstance(spec, Mapping) or not isinstance(spec, Sequence):
         raise ConfigError(f"expected a list of steps, got {spec!r:.80}", remedy=_REMEDY)
     if not spec:
@@ -682,25 +683,34 @@ def _items(spec: Spec) -> Sequence[Any]:
     return spec
 
 
-def _chosen(item: Any) -> ChosenStep:
-    """A step and its values, from ``name``, ``name:value`` or a mapping of the name to a value or to values."""
+def _named_value(item: Any) -> tuple[str, Any]:
+    """A name and its value, from ``name``, ``name:value`` or a mapping of the name to a value or to values."""
     value: Any = None
     if isinstance(item, str):
         item, colon, text = item.partition(":")
-        value = load_yaml(text)[0] if colon else None
-        if colon and value is None:
-            raise ConfigError(f"'{item}:' has no value")
+        if colon:
+            value = load_yaml(text)[0]
+            if value is None:
+                raise ConfigError(f"'{item}:' has no value")
     elif isinstance(item, Mapping) and len(item) == 1:
         item, value = next(iter(item.items()))
     if not isinstance(item, str):
         raise ConfigError(
             f"expected the name of a step or one name with its values, got {item!r:.60}"
         )
+    return item.strip(), value
+
+
+def _chosen(item: Any) -> ChosenStep:
+    """A step and its values, see `_named_value`."""
+    name, value = _named_value(item)
     rows = {step.name: step for step in STEPS}
-    name = ALIASES.get(item.strip(), item.strip())
+    name = ALIASES.get(name, name)
     if name not in rows:
+        hint = f"there are {', '.join(rows)}"
         near = difflib.get_close_matches(name, rows, n=2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(rows)}"
+        if near:
+            hint = f"did you mean {' or '.join(near)}?"
         raise ConfigError(f"there is no step {name!r:.60}: {hint}")
     step = rows[name]
     parameters = {parameter.name: parameter for parameter in step.parameters}
@@ -713,8 +723,11 @@ def _chosen(item: Any) -> ChosenStep:
         if key not in parameters:
             known = ", ".join(parameters) or "none"
             raise ConfigError(f"{name} has no parameter {key!r:.60}: it has {known}")
-    values = {key: _value(parameter, given[key], name) if key in given else parameter.default
-              for key, parameter in parameters.items()}  # fmt: skip
+    values = {}
+    for key, parameter in parameters.items():
+        values[key] = parameter.default
+        if key in given:
+            values[key] = _value(parameter, given[key], name)
     return ChosenStep(step, values)
 
 
@@ -722,24 +735,58 @@ def _value(parameter: Parameter, value: Any, step: str) -> Any:
     """A value in the type of its parameter."""
     if value is None and parameter.default is None:
         return None
-    name, high = f"{step}.{parameter.name}", math.inf if parameter.most is None else parameter.most
+    name = f"{step}.{parameter.name}"
     value = convert(value, parameter.kind, name)
     if parameter.choices and value not in parameter.choices:
         raise ConfigError(
             f"{name} is {value!r:.60}: expected one of {', '.join(parameter.choices)}"
         )
-    if parameter.least is not None and not parameter.least <= value <= high:
-        to = f" to {high:g}" * (high < math.inf)
-        raise ConfigError(
-            f"{name} is {value!r:.60}: expected a number from {parameter.least:g}{to}"
-        )
+    if parameter.least is not None:
+        span = f"from {parameter.least:g}"
+        high = math.inf
+        if parameter.most is not None:
+            high = parameter.most
+            span += f" to {high:g}"
+        if not parameter.least <= value <= high:
+            raise ConfigError(f"{name} is {value!r:.60}: expected a number {span}")
     return value
 
 
+def _check_limit(chosen: ChosenStep, dimension: int, n_speakers: int, problems: Problems) -> int:
+    """Note a first parameter above the limit of its step; return the dimensions that the step leaves."""
+    limit = dimension
+    reason = f"{dimension} dimensions"
+    if chosen.step.limit == "speakers":
+        limit = min(dimension, n_speakers - 1)
+        reason += f" and {n_speakers} speakers"
+    first = chosen.step.parameters[0].name
+    wanted = chosen.values[first]
+    if wanted is not None and wanted > limit:
+        text = f"{chosen.name}.{first} is {wanted}, but {reason} allow {limit} at most"
+        problems.add(text, remedy="lower it")
+    if chosen.step.role != "map":
+        return dimension
+    return min(limit, wanted or limit)
+
+
+def _check_folds(values: Mapping[str, Any], n_speakers: int, most: int, problems: Problems) -> None:
+    """Note folds of a calibration without trials; `most` is the largest number of vectors of a speaker."""
+    folds = values["folds"]
+    if n_speakers < 2 * folds:
+        text = f"calibrate divides {n_speakers} speakers into {folds} folds: each needs two"
+        problems.add(text, remedy="lower calibrate.folds, or give more speakers")
+    enrolled = values["enrolled"]
+    if 1 < most <= enrolled:
+        text = f"calibrate.enrolled is {enrolled}, but no speaker has more vectors: none is tested"
+        problems.add(text, remedy="lower it")
+
+
 def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
-    roles, last = [*_ROLES], chain[0]
+    roles = [*_ROLES]
+    last = chain[0]
     for chosen in chain[1:]:
-        role, before = chosen.step.role, last.step.role
+        role = chosen.step.role
+        before = last.step.role
         if role == "map" == before or roles.index(before) < roles.index(role):
             last = chosen
             continue
@@ -755,29 +802,30 @@ def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
 def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend:
     """Train all but the calibration."""
     maps: list[Map] = []
-    model, cohort, codes = None, None, training.codes
+    model = cohort = None
     for number, chosen in enumerate(chain, 1):
         step = chosen.step
         try:
-            found = step.learn(training, chosen.values)
+            learnt = step.learn(training, chosen.values)
             if step.role == "map":
                 adapt = training.adapt
-                if adapt is not None and not step.training_only:
-                    adapt = apply_maps(found, adapt)
-                training = Training(apply_maps(found, training.vectors), codes, adapt)
-                maps += () if step.training_only else found
+                if not step.training_only:
+                    maps += learnt
+                    if adapt is not None:
+                        adapt = apply_maps(learnt, adapt)
+                vectors = apply_maps(learnt, training.vectors)
+                training = Training(vectors, training.codes, adapt)
         except DataError as error:
             text = f"step {number} of the chain, {chosen.name}: {error.text}"
             raise type(error)(
                 text, file=error.file, line=error.line, remedy=error.remedy
             ) from error
         if step.role == "scorer":
-            model = found
+            model = learnt
+        elif step.role == "norm" and chosen.values["cohort"] == "speakers":
+            cohort = class_means(training.vectors, training.codes)
         elif step.role == "norm":
-            which = chosen.values["cohort"]
-            cohort = (
-                class_means(training.vectors, codes) if which == "speakers" else training.on(which)
-            )
+            cohort = training.on(chosen.values["cohort"])
     return Backend(chain, tuple(maps), model, cohort, None, facts)
 
 
@@ -787,11 +835,14 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
     Speakers are dealt into folds. For each fold the chain is trained on the others; of at most 300 of its speakers with
     enough vectors, the first (or first few) are a model and the next three at most are tested, all models against all.
     """
-    n_speakers, n_folds = int(training.codes.max()) + 1, calibrate.values["folds"]
+    values = calibrate.values
+    n_speakers = int(training.codes.max()) + 1
     fold = np.empty(n_speakers, np.int64)
-    fold[np.random.default_rng(seed).permutation(n_speakers)] = np.arange(n_speakers) % n_folds
-    target, nontarget = [], []
-    for number in range(n_folds):
+    order = np.random.default_rng(seed).permutation(n_speakers)
+    fold[order] = np.arange(n_speakers) % values["folds"]
+    target = []
+    nontarget = []
+    for number in range(values["folds"]):
         held = fold[training.codes] == number
         others = np.unique(training.codes[~held], return_inverse=True)[1]
         facts = {
@@ -802,11 +853,10 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
         part = Training(training.vectors[~held], others, training.adapt)
         backend = _trained(chain[:-1], part, facts)
         scores, is_target = _scores_of_held(
-            backend, training.vectors[held], training.codes[held], calibrate.values["enrolled"]
+            backend, training.vectors[held], training.codes[held], values["enrolled"]
         )
         target.append(scores[is_target])
         nontarget.append(scores[~is_target])
-    values = calibrate.values
     try:
         return train_affine(
             np.concatenate(target),
@@ -822,9 +872,9 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
 
 
 def _scores_of_held(
-    backend: Backend, vectors: Floats, codes: NDArray, n_enrolled: int
+    backend: Backend, vectors: Floats, codes: NDArray[Any], n_enrolled: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Scores of all trials of a fold, see `_calibration`, and which are of one speaker."""
+    """Scores of all trials of a fold, see `_calibration`, and which of them compare a speaker with itself."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) > 0])
     counts = np.diff(np.r_[starts, len(order)])
@@ -838,17 +888,13 @@ def _scores_of_held(
     sessions = Sessions(
         backend.transform(vectors[enrolled]), np.arange(len(enrolled)) // n_enrolled
     )
-    pairs = np.divmod(np.arange(len(chosen) * len(tested)), len(tested))
-    ids = [
-        np.array([str(number) for number in range(size)], object)
-        for size in (len(chosen), len(tested))
-    ]
-    trials = Trials(ids[0], ids[1], *pairs)
+    models, segments = np.divmod(np.arange(len(chosen) * len(tested)), len(tested))
+    trials = Trials(numbered_ids(len(chosen)), numbered_ids(len(tested)), models, segments)
     scores = backend.score_vectors(sessions, backend.transform(vectors[tested]), trials).values
-    return scores, codes[enrolled[::n_enrolled]][pairs[0]] == codes[tested][pairs[1]]
+    return scores, codes[enrolled[::n_enrolled]][models] == codes[tested][segments]
 
 
-def _shift(offset: NDArray) -> AffineMap:
+def _shift(offset: NDArray[Any]) -> AffineMap:
     return AffineMap(np.asarray(offset, np.float64), np.ones(len(offset)))
 
 
@@ -856,12 +902,22 @@ def _product(matrix: Floats) -> AffineMap:
     return AffineMap(np.zeros(len(matrix)), matrix)
 
 
-def _holder(kind: Any, place: str, arrays: dict[str, NDArray]) -> Any:
-    """A map or a model of the arrays that a file holds for it."""
+def _arrays_of(holder: Any, prefix: str) -> dict[str, Floats]:
+    """The arrays of a map or a model, by their names in a file."""
+    arrays = {}
+    for entry in dataclasses.fields(holder):
+        values = getattr(holder, entry.name)
+        if values is not None:
+            arrays[prefix + entry.name] = np.asarray(values, np.float64)
+    return arrays
+
+
+def _holder(kind: Any, prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """A map or a model, from its arrays in a file."""
     return kind(
         **{
-            name.removeprefix(place): array
+            name.removeprefix(prefix): array
             for name, array in arrays.items()
-            if name.startswith(place)
+            if name.startswith(prefix)
         }
     )

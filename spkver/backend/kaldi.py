@@ -3,7 +3,7 @@
     u = A (x - m)        within speakers N(0, I), between them N(0, diag(psi))
 
 Kaldi's backend has binary and text files: a PLDA, matrices, vectors (``lda.mat``, ``transform.mat``, ``mean.vec``).
-Binary files are in little endian, ``\4`` the bytes of the size that follows,
+Binary files are little-endian; ``\4`` is the number of bytes of the size that follows:
 
     plda        \0B <Plda> _ mean transform psi </Plda> _      each as below, without its own \0B
     vector      \0B DV _ \4 n values                           FV: float32
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,8 @@ LENGTHS = ("kaldi", "simple", "none")
 _SINGULAR = 1e-12  # ratio of the least singular value of a transform to its largest
 
 _BINARY = b"\0B"
-_OPENING, _CLOSING = b"<Plda>", b"</Plda>"
+_OPENING = b"<Plda>"
+_CLOSING = b"</Plda>"
 _WHITE = b" \t\r\n"
 _REMEDY = "it is cut short or of another kind: copy or write it again"
 
@@ -137,7 +138,7 @@ def diagonalised(mean: Floats, within: Floats, between: Floats) -> KaldiPlda:
 
 
 def plda_to_kaldi(plda: Plda) -> KaldiPlda:
-    """Return the same model in Kaldi's form: all scores are equal. Of eigenchannels the covariance remains."""
+    """Return the same model in Kaldi's form: scores are equal, eigenchannels are kept only through their covariance."""
     with one_blas_thread():
         return diagonalised(plda.mean, plda.within, plda.between)
 
@@ -151,8 +152,8 @@ def plda_from_kaldi(plda: KaldiPlda) -> Plda:
         return Plda(plda.mean, loadings, inverse @ inverse.T)
 
 
-def length_normalised(transformed: Floats, psi: Floats, counts: NDArray) -> NDArray:
-    """Return u sqrt(R / sum_r u_r^2 / (psi_r + 1/n)): the length that a mean of n vectors has on average.
+def length_normalised(transformed: Floats, psi: Floats, counts: NDArray[Any]) -> NDArray[Any]:
+    """Return u sqrt(R / sum_r u_r^2 / (psi_r + 1/n)), with the length that a mean of n vectors has on average.
 
     Parameters
     ----------
@@ -169,9 +170,9 @@ def length_normalised(transformed: Floats, psi: Floats, counts: NDArray) -> NDAr
 def kaldi_plda_scores(
     plda: KaldiPlda,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     sessions_as: str = "all",
     length: str = "kaldi",
@@ -228,7 +229,7 @@ def kaldi_plda_scores(
 
 def adapt_plda_unsupervised(
     plda: KaldiPlda,
-    vectors: NDArray,
+    vectors: NDArray[Any],
     *,
     mean_scale: float = 1.0,
     within_scale: float = 0.3,
@@ -270,13 +271,13 @@ def adapt_plda_unsupervised(
         values, directions = np.linalg.eigh(total @ variance @ total.T)
         excess = np.maximum(values - 1, 0)
         back = np.linalg.inv(total) @ directions
-        within, between = (
-            back @ ((directions.T * own) @ directions + np.diag(scale * excess)) @ back.T
-            for scale, own in (
-                (within_scale, 1 / (1 + plda.psi)),
-                (between_scale, plda.psi / (1 + plda.psi)),
-            )
-        )
+
+        def enlarged(own: Floats, scale: float) -> Floats:
+            adapted = (directions.T * own) @ directions + np.diag(scale * excess)
+            return np.asarray(back @ adapted @ back.T)
+
+        within = enlarged(1 / (1 + plda.psi), within_scale)
+        between = enlarged(plda.psi / (1 + plda.psi), between_scale)
         return diagonalised(mean, within, between)
 
 
@@ -291,7 +292,7 @@ def read_kaldi_matrix(path: str | Path) -> Floats:
     Raises
     ------
     DataError
-        If the file is missing, cut short, of another kind, goes on behind the numbers, or a number is not finite.
+        If the file is missing, cut short, of another kind, or has data after the numbers, or a number is not finite.
     """
     with _opened(path) as (raw, binary):
         matrix, end = _read_array(raw, binary)
@@ -306,13 +307,14 @@ def read_kaldi_plda(path: str | Path) -> KaldiPlda:
     Raises
     ------
     DataError
-        If the file is missing, cut short, of another kind, sizes do not agree, or a number is not what it should be.
+        If the file is missing, cut short or of another kind, sizes do not agree, or a number is out of its range.
     """
     with _opened(path) as (raw, binary):
         opening = raw.lstrip(_WHITE)
         if not opening.startswith(_OPENING):
             raise ValueError(f"it begins with {raw[:12]!r}, not with <Plda>")
-        parts, rest = [], opening[len(_OPENING) :]
+        parts = []
+        rest = opening[len(_OPENING) :]
         for _ in range(3):
             rest = rest.lstrip(_WHITE)
             part, end = _read_array(rest, binary)
@@ -324,7 +326,7 @@ def read_kaldi_plda(path: str | Path) -> KaldiPlda:
 
 
 def write_kaldi_plda(path: str | Path, plda: KaldiPlda, *, binary: bool = True) -> None:
-    """Write a PLDA as Kaldi does, in float64; as text with all digits where it is not to be binary.
+    """Write a PLDA as Kaldi does, in float64: binary, or as text with all digits.
 
     Raises
     ------
@@ -332,9 +334,10 @@ def write_kaldi_plda(path: str | Path, plda: KaldiPlda, *, binary: bool = True) 
         If the file cannot be written.
     """
     parts = [_formatted(part, binary) for part in (plda.mean, plda.transform, plda.psi)]
-    write_bytes(
-        path, b"".join([_BINARY if binary else b"", _OPENING + b" ", *parts, _CLOSING + b" "])
-    )
+    opening = _OPENING
+    if binary:
+        opening = _BINARY + _OPENING
+    write_bytes(path, b"".join([opening, b" ", *parts, _CLOSING, b" "]))
 
 
 def read_vbx_transform(path: str | Path) -> VbxTransform:
@@ -355,7 +358,7 @@ def read_vbx_transform(path: str | Path) -> VbxTransform:
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[tuple[bytes, bool]]:
-    """Read a file without its binary mark; what is wrong with it becomes one error with its name."""
+    """Read a file without its binary mark; any failure becomes one error that names the file."""
     raw = read_bytes(path)
     try:
         with errors_of(path):
@@ -367,7 +370,10 @@ def _opened(path: str | Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def _read_array(raw: bytes, binary: bool) -> tuple[Floats, int]:
-    array, end = read_binary(raw) if binary else read_text_matrix(raw, dtype=np.float64)
+    if binary:
+        array, end = read_binary(raw)
+    else:
+        array, end = read_text_matrix(raw, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
         raise ValueError("an array without numbers, or one that is NaN or infinite")
     return array.astype(np.float64), end
@@ -375,12 +381,9 @@ def _read_array(raw: bytes, binary: bool) -> tuple[Floats, int]:
 
 def _formatted(array: Floats, binary: bool) -> bytes:
     if binary:
+        mark = b"DV " if array.ndim == 1 else b"DM "
         sizes = b"".join(struct.pack("<BI", 4, size) for size in array.shape)
-        return (
-            (b"DV " if array.ndim == 1 else b"DM ")
-            + sizes
-            + np.ascontiguousarray(array, "<f8").tobytes()
-        )
+        return mark + sizes + np.ascontiguousarray(array, "<f8").tobytes()
     if array.ndim == 1:
         return f" [ {' '.join(map(repr, array.tolist()))} ]\n".encode()
     rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in array.tolist())

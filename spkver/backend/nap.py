@@ -1,7 +1,7 @@
 """Nuisance attribute projection: remove the directions in which sessions vary.
 
 Products of long vectors are summed in float64, by blocks of rows and columns, in memory or in files. No float64 copy of
-the vectors is made: a tile of rows is taken, and of it some thousand dimensions at a time.
+the vectors is made: a few thousand dimensions of a tile of rows are converted at a time.
 
 References
 ----------
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement, starmap
 from typing import Any, cast
 
 import numpy as np
@@ -34,15 +35,15 @@ _ROWS = 64  # vectors that are projected together
 
 
 def inner_products(vectors: Rows, others: Rows) -> Floats:
-    """Return the inner products of vectors (N, D) and (M, D), shape (N, M), in this thread: for what is itself a task.
+    """Return the inner products of vectors (N, D) and (M, D), shape (N, M), in this thread, for callers within a task.
 
     Products and sums are float64.
     """
-    left = np.asarray(vectors)
-    products = [
-        _product((left, part(others, *bounds))) for bounds in chunk_bounds(len(others), _TILE)
-    ]
-    return np.hstack([np.empty((len(left), 0)), *products])
+    rows = np.asarray(vectors)
+    products = [np.empty((len(rows), 0))]
+    for bounds in chunk_bounds(len(others), _TILE):
+        products.append(_product((rows, part(others, *bounds))))
+    return np.hstack(products)
 
 
 def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
@@ -59,32 +60,34 @@ def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
     -------
     ndarray of shape (N, N)
     """
-    bounds = chunk_bounds(len(vectors), _TILE)
-    places = [(left, right) for left in bounds for right in bounds if right <= left]
-    tiles = (
-        (part(vectors, *left), None if left == right else part(vectors, *right))
-        for left, right in places
-    )
+    # only the lower triangle: its columns come before its rows, or are the same
+    tiles = [*combinations_with_replacement(chunk_bounds(len(vectors), _TILE), 2)]
+
+    def sides(columns: tuple[int, int], rows: tuple[int, int]) -> tuple[Rows, Rows | None]:
+        if rows == columns:
+            return part(vectors, *rows), None
+        return part(vectors, *rows), part(vectors, *columns)
+
     gram = np.empty((len(vectors), len(vectors)))
-    for (left, right), product in zip(
-        places, work.map(_product, tiles, total=len(places)), strict=True
-    ):
-        gram[slice(*left), slice(*right)] = product
-        if left != right:
-            gram[slice(*right), slice(*left)] = product.T
+    products = work.map(_product, starmap(sides, tiles), total=len(tiles))
+    for (columns, rows), product in zip(tiles, products, strict=True):
+        gram[slice(*rows), slice(*columns)] = product
+        if rows != columns:
+            gram[slice(*columns), slice(*rows)] = product.T
     return gram
 
 
 @one_blas_thread()
 def combine_rows(weights: Floats, vectors: Rows, *, onto: Floats | None = None) -> Floats:
     """Return weighted sums of vectors, weights (K, N) @ vectors (N, D), in float64, added to `onto` if it is given."""
-    combined = np.zeros((len(weights), vectors.shape[1])) if onto is None else onto
+    combined = onto
+    if combined is None:
+        combined = np.zeros((len(weights), vectors.shape[1]))
     for start, stop in chunk_bounds(len(vectors), _TILE):
         rows = np.asarray(part(vectors, start, stop))
         for first, last in chunk_bounds(vectors.shape[1], _COLUMNS):
-            combined[:, first:last] += weights[:, start:stop] @ rows[:, first:last].astype(
-                np.float64
-            )
+            block = rows[:, first:last].astype(np.float64)
+            combined[:, first:last] += weights[:, start:stop] @ block
     return combined
 
 
@@ -98,7 +101,7 @@ class NapConfig:
         How many; 0 leaves NAP out.
     scatter : str
         "total": the largest directions of the second moment of all vectors, neither centred nor by speaker, as in
-        SIDEKIT's tutorial; "within": of the scatter within speakers, as in Campbell et al.
+        SIDEKIT's tutorial; "within": those of the scatter within speakers, as in Campbell et al.
     list : str
         The list that the directions are estimated on: "background" (the tutorial's) or "nap".
     step : int
@@ -118,8 +121,8 @@ class NapConfig:
         check_values("nap", self, least={"rank": 0}, choices=choices)
 
 
-def remove_directions(vectors: NDArray, directions: NDArray) -> NDArray:
-    """Return vectors without their part in the span of orthonormal directions: x - N^T N x.
+def remove_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArray[Any]:
+    """Return vectors without their component in the span of orthonormal directions: x - N^T N x.
 
     Parameters
     ----------
@@ -145,7 +148,7 @@ def fit_nap(
     *,
     rank: int,
     scatter: str = "total",
-    speakers: Sequence[str] | NDArray | None = None,
+    speakers: Sequence[str] | NDArray[Any] | None = None,
     work: Work = ALL_CORES,
 ) -> Projection:
     """Find the directions of largest scatter.
@@ -179,7 +182,8 @@ def fit_nap(
         If the sessions do not span that many directions.
     """
     if isinstance(vectors, Supervectors):
-        speakers = vectors.models if speakers is None else speakers
+        if speakers is None:
+            speakers = vectors.models
         vectors = vectors.vectors
     check_index(vectors=vectors, speakers=speakers)
     rows: Rows = vectors_of(vectors)
@@ -187,11 +191,11 @@ def fit_nap(
     check_rank(rank, n_sessions, scatter=scatter, speakers=speakers)
     size = 0.0
     if scatter == "within":
-        whole, groups = rows, np.unique(np.asarray(speakers, object), return_inverse=True)[1]
-        places_of = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        means = np.stack(
-            [whole[places].mean(axis=0, dtype=np.float64) for places in places_of]
-        ).astype(whole.dtype)
+        whole = rows
+        groups = np.unique(np.asarray(speakers, object), return_inverse=True)[1]
+        by_group = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+        means = np.stack([whole[members].mean(axis=0, dtype=np.float64) for members in by_group])
+        means = means.astype(whole.dtype)
         size = float(np.sqrt(np.square(means, dtype=np.float64).mean(axis=1).max()))
         less_means = ComputedRows(
             whole.shape, lambda places: whole[places] - means[groups[places]], whole.dtype
@@ -200,7 +204,8 @@ def fit_nap(
     gram = gram_matrix(rows, work=work) / dimension
     with one_blas_thread():  # results must not depend on the machine's cores
         values, coordinates = np.linalg.eigh(gram)
-    values, coordinates = values[::-1][:rank], coordinates[:, ::-1][:, :rank]
+    values = values[::-1][:rank]
+    coordinates = coordinates[:, ::-1][:, :rank]
     if is_negligible(np.sqrt(max(values[0], 0.0)), size * np.sqrt(n_sessions)):
         values[:] = 0.0  # the means of equal sessions, rounded
     smallest = n_sessions * np.finfo(rows.dtype).eps
@@ -225,21 +230,20 @@ class Projection:
         Orthonormal rows, the largest scatter first.
     """
 
-    directions: NDArray
+    directions: NDArray[Any]
 
     def __call__(self, vectors: Any, *, work: Work = ALL_CORES) -> Any:
-        """Project supervectors or vectors (N, D), read by blocks if they are in a file, by workers."""
+        """Project supervectors or vectors (N, D) by workers; vectors in a file are read by blocks."""
         if isinstance(vectors, Supervectors):
             return replace(vectors, vectors=self(vectors.vectors, work=work))
         projected = np.empty(vectors.shape, vectors.dtype)
         bounds = chunk_bounds(len(vectors), _ROWS)
-        blocks = work.map(
-            self.of_rows, (part(vectors, *block) for block in bounds), total=len(bounds)
-        )
-        fill_rows([projected], ((block,) for block in blocks))
+        blocks = (part(vectors, *block) for block in bounds)
+        done = work.map(self.of_rows, blocks, total=len(bounds))
+        fill_rows([projected], ((block,) for block in done))
         return projected
 
-    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray:
+    def of_rows(self, vectors: Rows | SelectedRows) -> NDArray[Any]:
         """Project a few vectors (n, D), in this thread."""
         vectors = np.asarray(vectors)
         projected = np.empty_like(vectors)
@@ -249,14 +253,21 @@ class Projection:
         return projected
 
 
+def projected(vectors: Rows | SelectedRows, projection: Projection | None) -> NDArray[Any]:
+    """Return a few vectors (n, D) in memory, projected if there is a projection."""
+    if projection is None:
+        return np.asarray(vectors)
+    return projection.of_rows(vectors)
+
+
 def check_rank(
     rank: int,
     n_sessions: int,
     *,
     scatter: str = "total",
-    speakers: Sequence[str] | NDArray | None = None,
+    speakers: Sequence[str] | NDArray[Any] | None = None,
 ) -> None:
-    """Raise ConfigError if so many sessions cannot span `rank` directions; cheap, for the start of a recipe."""
+    """Raise ConfigError if so many sessions cannot span `rank` directions, before any vector is computed."""
     if scatter == "within":
         if speakers is None or len(speakers) != n_sessions:
             raise DataError(
@@ -266,16 +277,24 @@ def check_rank(
         limit = n_sessions - n_speakers
         why = f"{n_sessions} sessions of {n_speakers} speakers differ in only {limit} directions within speakers"
     else:
-        limit, why = n_sessions, f"{n_sessions} sessions span at most {n_sessions} directions"
+        limit = n_sessions
+        why = f"{n_sessions} sessions span at most {n_sessions} directions"
     if rank > limit:
         raise ConfigError(f"nap.rank is {rank}, but {why}", remedy="lower it or give more sessions")
 
 
 def _product(tile: tuple[Rows, Rows | None]) -> Floats:
     """Inner products of rows (n, D) and (m, D), or of the first with themselves."""
-    left, right = np.asarray(tile[0]), None if tile[1] is None else np.asarray(tile[1])
-    total = np.zeros((len(left), len(left if right is None else right)))
-    for start, stop in chunk_bounds(left.shape[1], _COLUMNS):
-        block = left[:, start:stop].astype(np.float64)
-        total += block @ (block if right is None else right[:, start:stop].astype(np.float64)).T
+    rows = np.asarray(tile[0])
+    others = rows
+    if tile[1] is not None:
+        others = np.asarray(tile[1])
+    total = np.zeros((len(rows), len(others)))
+    for start, stop in chunk_bounds(rows.shape[1], _COLUMNS):
+        block = rows[:, start:stop].astype(np.float64)
+        # the product of a block with itself is exactly symmetric, and takes half the time
+        other = block
+        if others is not rows:
+            other = others[:, start:stop].astype(np.float64)
+        total += block @ other.T
     return total

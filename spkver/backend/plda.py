@@ -91,9 +91,9 @@ class Sessions:
 
     @classmethod
     def named(
-        cls, vectors: NDArray, names: Sequence[str] | Sequence[int] | NDArray
-    ) -> tuple[Sessions, NDArray]:
-        """Return the sessions of models that are known by names, and the sorted names: code m is names[m]."""
+        cls, vectors: NDArray[Any], names: Sequence[str] | Sequence[int] | NDArray[Any]
+    ) -> tuple[Sessions, NDArray[Any]]:
+        """Return the sessions of named models, and the sorted names: the model of code m is names[m]."""
         check_index(vectors=vectors, names=names)
         column = np.asarray(names)
         if column.ndim != 1 or len(column) != len(vectors):
@@ -121,7 +121,7 @@ class Sessions:
 
     @cached_property
     def sums(self) -> Floats:
-        """Sum of the vectors of each model, shape (M, R), in the order in which they stand."""
+        """Sum of the vectors of each model, in the order of the rows, shape (M, R)."""
         order = np.argsort(self.models, kind="stable")
         starts = np.cumsum(self.counts) - self.counts
         return np.add.reduceat(self.vectors[order], starts, axis=0)
@@ -133,27 +133,27 @@ class Sessions:
 
 
 def checked_vectors(
-    vectors: NDArray[np.floating], what: str, dimension: int | None = None
+    vectors: NDArray[np.floating], name: str, dimension: int | None = None
 ) -> Floats:
-    """Return vectors in float64.
+    """Return vectors in float64; `name` says in errors what they are.
 
     Raises
     ------
     DataError
-        If there is none, they are no rows of numbers, have not `dimension` columns, or one is not finite.
+        If there are none, they are not rows of numbers, do not have `dimension` columns, or one is not finite.
     """
-    array = vectors_of(vectors, what)
+    array = vectors_of(vectors, name)
     if not array.size:
         raise DataError(
-            f"expected {what} as rows of numbers, got {array.dtype} of shape {array.shape}"
+            f"expected {name} as rows of numbers, got {array.dtype} of shape {array.shape}"
         )
     if dimension is not None and array.shape[1] != dimension:
-        text = f"expected {what} of {dimension} dimensions, got {array.shape[1]}"
+        text = f"expected {name} of {dimension} dimensions, got {array.shape[1]}"
         raise DataError(text, remedy="use vectors of one extractor and one chain throughout")
     array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if bad.size:
-        text = f"{bad.size} of {len(array)} {what} hold NaN or infinity: rows {few(bad.tolist())}"
+        text = f"{bad.size} of {len(array)} {name} hold NaN or infinity: rows {few(bad.tolist())}"
         raise DataError(text, remedy="extract them anew, or leave them out")
     return array
 
@@ -166,7 +166,7 @@ class LatentBasis:
     Attributes
     ----------
     projection : ndarray of shape (R, K)
-        W^-1 F V: for a vector x minus the mean, x @ projection is all that it says of y.
+        W^-1 F V: for a vector x minus the mean, x @ projection holds all its information about y.
     precisions : ndarray of shape (K,)
         p, 0 or more: n vectors leave y with the variances 1 / (1 + n p).
     rotation : ndarray of shape (K, K)
@@ -182,7 +182,7 @@ class LatentBasis:
 
 
 def lower_factor(
-    covariance: Floats, what: str = "the covariance within speakers"
+    covariance: Floats, name: str = "the covariance within speakers"
 ) -> NDArray[np.floating]:
     """Return the lower Cholesky factor.
 
@@ -192,14 +192,14 @@ def lower_factor(
         If the matrix is not symmetric and positive definite.
     """
     if np.abs(covariance - covariance.T).max() > 1e-6 * np.abs(covariance).max():
-        raise DataError(f"expected {what} as a symmetric matrix", remedy="train the model again")
+        raise DataError(f"expected {name} as a symmetric matrix", remedy="train the model again")
     try:
         factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
         factor = np.full(1, np.nan)
     if not np.isfinite(factor).all():
         raise DataError(
-            f"expected {what} to be positive definite, it is not",
+            f"expected {name} to be positive definite, it is not",
             remedy="train the model on more vectors",
         )
     return factor
@@ -212,7 +212,7 @@ class ResidualPrior:
     Attributes
     ----------
     weight : float
-        nu: as how many vectors the prior counts.
+        nu: the number of vectors that the prior counts as.
     variances : ndarray of shape (R,)
         Diagonal of S0, above 0.
     """
@@ -229,7 +229,7 @@ class ResidualPrior:
         return -0.5 * self.weight * (trace - 2 * float(np.log(np.diag(whitening)).sum()))
 
     def posterior(self, scatter: Floats, count: float) -> Floats:
-        """Return the likeliest covariance of `count` vectors with a scatter: (C + nu S0) / (N + nu)."""
+        """Return the likeliest covariance given the scatter of `count` vectors: (C + nu S0) / (N + nu)."""
         return (scatter + self.weight * np.diag(self.variances)) / (count + self.weight)
 
 
@@ -239,19 +239,19 @@ def residual_prior(
     """Return the prior of the covariance within speakers.
 
     Where the vectors determine the covariance within speakers (its correlation matrix has no eigenvalue below 1e-8,
-    or, where it is diagonal, no dimension without variance) the weight is 0, and numbers are what they would be without
-    a prior. Else (few vectors, constant or repeated dimensions) it is R, the number of dimensions. S0 is the variance
-    of each dimension, times the part of it that is within speakers, on average over the dimensions; a constant
-    dimension (or one that varies by less than 1e-10 of the one that varies most) gets the mean of the others.
+    or, where it is diagonal, no dimension without variance) the weight is 0, and all results are as without a prior.
+    Else (few vectors, constant or repeated dimensions) it is R, the number of dimensions. S0 is the variance of each
+    dimension times the mean, over the dimensions, of the share of variance within speakers; a constant dimension (or
+    one that varies by less than 1e-10 of the one that varies most) gets the mean of the others.
 
     Parameters
     ----------
     sessions : Sessions
         Vectors of speakers.
     weight : float, optional
-        Another weight.
+        The weight to use instead.
     diagonal : bool
-        Whether the covariance is to be diagonal.
+        Whether the covariance will be diagonal.
 
     Returns
     -------
@@ -263,7 +263,8 @@ def residual_prior(
         If there are fewer than two speakers, no speaker has two vectors that differ, speakers do not differ, or the
         weight is 0 and the covariance is not determined.
     """
-    vectors, speakers = sessions.vectors, sessions.means
+    vectors = sessions.vectors
+    speakers = sessions.means
     if len(speakers) < 2:
         text = f"expected vectors of at least two speakers, got {len(vectors)} of one"
         raise DataError(text, remedy="name the speaker of each vector")
@@ -284,12 +285,9 @@ def residual_prior(
         )
     parts = np.diag(within)[varies] / total[varies]  # of each dimension within speakers
     if not parts.max() > _CONSTANT:
-        why = (
-            "each speaker has one"
-            if len(speakers) == len(vectors)
-            else "those of a speaker are all the same"
-        )
-        text = f"expected speakers with vectors that differ, but {why}"
+        same = "the vectors of each speaker are all the same"
+        reason = "each speaker has one" if len(speakers) == len(vectors) else same
+        text = f"expected speakers with vectors that differ, but {reason}"
         raise DataError(text, remedy="add sessions, or check the names of the speakers")
     if not parts.min() < 1 - _CONSTANT:
         raise DataError(
@@ -309,20 +307,20 @@ def residual_prior(
         n_free = len(sessions.vectors) - len(sessions.counts)
         remedy = f"plda.prior, such as {sessions.dimension}, or lda before it"
         warn_of_few(n_free, sessions.dimension, "covariance within speakers", remedy=remedy)
-    return ResidualPrior(
-        float(sessions.dimension * singular if weight is None else weight), variances
-    )
+    if weight is None:
+        weight = sessions.dimension * singular
+    return ResidualPrior(float(weight), variances)
 
 
 def check_finite(holder: Any, **shapes: tuple[int | None, ...]) -> None:
-    """Put the arrays of a model into float64; DataError unless they are finite and of these shapes, None any length."""
+    """Convert a model's arrays to float64; DataError unless they are finite and of these shapes (None: any length)."""
     for name, shape in shapes.items():
         array = np.asarray(getattr(holder, name), np.float64)
         fits = array.ndim == len(shape) and all(
             want in (None, got) for want, got in zip(shape, array.shape, strict=False)
         )
         if not fits or not len(array):
-            sizes = ", ".join("any" if size is None else str(size) for size in shape)
+            sizes = ", ".join(str(size or "any") for size in shape)
             raise DataError(
                 f"expected {name} of shape ({sizes}), got {array.shape}: the parts do not fit together"
             )
@@ -359,15 +357,15 @@ class Plda:
 
     def __post_init__(self) -> None:
         dimension = np.size(self.mean)
-        shapes = {
+        shapes: dict[str, tuple[int | None, ...]] = {
             "mean": (dimension,),
             "loadings": (dimension, None),
             "residual": (dimension, dimension),
         }
-        check_finite(
-            self, **shapes, **({} if self.channel is None else {"channel": (dimension, None)})
-        )
-        _ = self.basis  # which S must allow
+        if self.channel is not None:
+            shapes["channel"] = (dimension, None)
+        check_finite(self, **shapes)
+        _ = self.basis  # fails if S is not positive definite
 
     @property
     def dimension(self) -> int:
@@ -377,9 +375,9 @@ class Plda:
     @property
     def within(self) -> Floats:
         """Covariance of the vectors of one speaker, G G' + S, of shape (R, R)."""
-        return (
-            self.residual if self.channel is None else self.residual + self.channel @ self.channel.T
-        )
+        if self.channel is None:
+            return self.residual
+        return self.residual + self.channel @ self.channel.T
 
     @cached_property
     def basis(self) -> LatentBasis:
@@ -404,9 +402,9 @@ class PldaConfig:
     Attributes
     ----------
     rank : int or None
-        K, of F; None: as many as the vectors have dimensions.
+        K, the columns of F; None: as many as the vectors have dimensions.
     channel_rank : int
-        L, of G; 0 leaves eigenchannels out.
+        L, the columns of G; 0 leaves eigenchannels out.
     residual : str
         "full" or "diagonal", as in Kenny's model with eigenchannels: with a full S, a G can add nothing.
     iterations : int
@@ -415,9 +413,10 @@ class PldaConfig:
         F <- F C after each round, where C C' is the second moment of the speakers' y: "lower" takes the lower Cholesky
         factor, which leaves the prior N(0, I); "sidekit" the upper one, as SIDEKIT does; "none".
     session_weight : float
-        As how many vectors each one counts; SIDEKIT's `scaling_factor` in training.
+        The number of vectors that each vector counts as; SIDEKIT's `scaling_factor` in training.
     prior : float or None
-        As how many vectors the prior of S counts, see `residual_prior`. None: 0 where the vectors determine S, else R.
+        The number of vectors that the prior of S counts as, see `residual_prior`. None: 0 where the vectors determine
+        S, else R.
     """
 
     rank: int | None = None
@@ -451,8 +450,8 @@ def expectation(
         y | n vectors ~ N(h, (I + n P)^-1),  h = (I + n P)^-1 F' W^-1 f
         log p = -N/2 log|2 pi W| - tr(W^-1 C) / 2 + sum over speakers of (h' F' W^-1 f - log|I + n P|) / 2
 
-    In the basis V of the eigenvectors of P (`Plda.basis`) the posterior is diagonal, whatever n. v = [V' y; z] of a
-    session.
+    In the basis V of the eigenvectors of P (`Plda.basis`) the posterior is diagonal, whatever n. The hidden variables
+    of a session are v = [V' y; z].
 
     Parameters
     ----------
@@ -497,11 +496,11 @@ def expectation(
     spread = np.linalg.inv(np.eye(model.channel.shape[1]) + model.channel.T @ weighted)
     gain = spread @ weighted.T  # (L, R)
     loadings = model.loadings @ basis.rotation
-    left = scatter - loadings @ cross.T  # sum of E[x - F y] x'
+    rest = scatter - loadings @ cross.T  # sum of E[x - F y] x'
     beside = gain @ (cross - loadings @ second)  # sum of E[z y']
-    alone = total * spread + gain @ (left - (cross - loadings @ second) @ loadings.T) @ gain.T
+    alone = total * spread + gain @ (rest - (cross - loadings @ second) @ loadings.T) @ gain.T
     both = np.block([[second, beside.T], [beside, alone]])
-    return np.hstack([cross, (gain @ left).T]), both, speakers, float(log_likelihood)
+    return np.hstack([cross, (gain @ rest).T]), both, speakers, float(log_likelihood)
 
 
 def maximisation(
@@ -562,14 +561,14 @@ def maximisation(
 
 
 def fit_plda(
-    vectors: NDArray, speakers: Sequence[str] | NDArray, config: PldaConfig | None = None
+    vectors: NDArray[Any], speakers: Sequence[str] | NDArray[Any], config: PldaConfig | None = None
 ) -> tuple[Plda, Floats]:
-    """Train a PLDA by EM, from a start without chance: m the mean, F the leading eigenvectors of the total covariance.
+    """Train a PLDA by EM, from a fixed start: m is the mean, F the leading eigenvectors of the total covariance.
 
-    The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT; but where the standard deviation
-    along one is above 1 that is its length, or else EM would not come to vectors of large numbers in any number of
-    rounds (SIDEKIT's convention does without). G starts at the eigenvectors that follow, as long as the deviations. m
-    stays the mean of the vectors.
+    The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT. Where the standard deviation
+    along an eigenvector is above 1, its length is that deviation: otherwise EM would not converge on vectors of large
+    numbers (SIDEKIT's convention leaves the length at 1). G starts at the eigenvectors that follow, whose lengths are
+    the deviations. m stays the mean of the vectors.
 
     Parameters
     ----------
@@ -581,26 +580,27 @@ def fit_plda(
     -------
     plda : Plda
     objective : ndarray of shape (iterations + 1,)
-        Log-likelihood of the vectors before each round and at the end, in nat, with the prior's part where there is
-        one. It never falls, but with SIDEKIT's minimum divergence.
+        Log-likelihood of the vectors before each round and at the end, in nat, plus the log-density of the prior where
+        there is one. It never falls, except with SIDEKIT's minimum divergence.
 
     Raises
     ------
     DataError
-        If vectors are not finite, fewer than two speakers, no speaker has two vectors that differ, or speakers do not
-        differ.
+        If vectors are not finite, there are fewer than two speakers, no speaker has two vectors that differ, or
+        speakers do not differ.
     ConfigError
         If a rank is higher than the vectors' dimension.
     """
     config = config or PldaConfig()
     check_index(vectors=vectors, speakers=speakers)
     sessions = Sessions.named(checked_vectors(vectors, "training vectors"), speakers)[0]
-    rank, channels = config.rank or sessions.dimension, config.channel_rank
-    if max(rank, channels) > sessions.dimension or rank + channels > 2 * sessions.dimension:
-        name = "rank" if rank > sessions.dimension else "channel_rank"
-        raise ConfigError(
-            f"plda.{name} is {max(rank, channels)}: the vectors have {sessions.dimension} dimensions"
-        )
+    rank = config.rank or sessions.dimension
+    channels = config.channel_rank
+    for name, size in (("rank", rank), ("channel_rank", channels)):
+        if size > sessions.dimension:
+            raise ConfigError(
+                f"plda.{name} is {size}: the vectors have {sessions.dimension} dimensions"
+            )
     with one_blas_thread():
         prior = residual_prior(sessions, config.prior, diagonal=config.residual == "diagonal")
         mean: Floats = sessions.vectors.mean(axis=0)
@@ -608,7 +608,8 @@ def fit_plda(
         weight = config.session_weight
         counts = weight * sessions.counts.astype(np.float64)
         sums = weight * (sessions.sums - sessions.counts[:, None] * mean)
-        scatter, total = weight * (centred.T @ centred), counts.sum()
+        scatter = weight * (centred.T @ centred)
+        total = counts.sum()
         values, axes = np.linalg.eigh(scatter / total)
         lengths = np.sqrt(np.maximum(values[::-1], 0))
         columns = np.arange(rank + channels) % len(values)
@@ -617,12 +618,12 @@ def fit_plda(
         if config.minimum_divergence != "sidekit":
             directions[:, :rank] *= np.maximum(lengths[:rank], 1)
         residual = prior.posterior(scatter, total)
-        residual = np.diag(np.diag(residual)) if config.residual == "diagonal" else residual
+        if config.residual == "diagonal":
+            residual = np.diag(np.diag(residual))
         objective = []
         for number in range(config.iterations + 1):
-            model = Plda(
-                mean, directions[:, :rank], residual, directions[:, rank:] if channels else None
-            )
+            channel = directions[:, rank:] if channels else None
+            model = Plda(mean, directions[:, :rank], residual, channel)
             *moments, log_likelihood = expectation(model, counts, sums, scatter)
             objective.append(log_likelihood + prior.log_density(residual))
             if number == config.iterations:
@@ -645,7 +646,7 @@ def fit_plda(
 
 
 def ratio_rows(
-    precisions: Floats, sums: Floats, counts: NDArray, tests: Floats
+    precisions: Floats, sums: Floats, counts: NDArray[Any], tests: Floats
 ) -> tuple[Floats, Floats]:
     """Return rows of models and of segments whose inner products are log-likelihood ratios.
 
@@ -655,7 +656,7 @@ def ratio_rows(
             f t / (1 + (n+1) p)  -  f^2 p / (2 (1 + n p) (1 + (n+1) p))  -  t^2 n p / (2 (1 + p) (1 + (n+1) p))
             + (log(1 + n p) + log(1 + p) - log(1 + (n+1) p)) / 2
 
-    Only the factor of t^2 depends on n alone: it stands once for each number of enrolled vectors that there is.
+    Only the factor of t^2 depends on n alone: there is one such column for each distinct number of enrolled vectors.
 
     Parameters
     ----------
@@ -692,9 +693,9 @@ def ratio_rows(
 def plda_scores(
     plda: Plda,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     sessions_as: str = "all",
 ) -> Floats:
@@ -708,10 +709,10 @@ def plda_scores(
     tests : ndarray of shape (T, R)
         Tested vectors.
     models, segments : ndarray of int of shape (n,)
-        Of each trial the code of its model, and the row of its tested vector.
+        The code of each trial's model, and the row of its tested vector.
     sessions_as : str
-        "all": the exact ratio of all vectors of a model; "mean": their mean as one vector, as SIDEKIT's fast scoring
-        takes it.
+        "all": the exact ratio of all vectors of a model; "mean": their mean counts as one vector, as in SIDEKIT's fast
+        scoring.
 
     Returns
     -------
@@ -733,13 +734,13 @@ def plda_scores(
         return pair_products(*rows, models, segments)
 
 
-def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray]:
-    """Return the mean of each model's vectors, and as how many they count.
+def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floats, NDArray[Any]]:
+    """Return the mean of each model's vectors, and the number of vectors that it counts as.
 
     Raises
     ------
     DataError
-        If the vectors have not `dimension` dimensions.
+        If the vectors do not have `dimension` dimensions.
     ConfigError
         If `sessions_as` is neither "all" nor "mean".
     """
@@ -748,7 +749,9 @@ def enrolled(sessions: Sessions, dimension: int, sessions_as: str) -> tuple[Floa
             f"sessions_as is {sessions_as!r}: expected one of {', '.join(SESSIONS_AS)}"
         )
     means = checked_vectors(sessions.means, "enrolled vectors", dimension)
-    return means, sessions.counts if sessions_as == "all" else np.ones_like(sessions.counts)
+    if sessions_as == "mean":
+        return means, np.ones_like(sessions.counts)
+    return means, sessions.counts
 
 
 @one_line
@@ -791,7 +794,7 @@ class TwoCovariance:
 
 
 def fit_two_covariance(
-    vectors: NDArray, speakers: Sequence[str] | NDArray, *, convention: str = "book"
+    vectors: NDArray[Any], speakers: Sequence[str] | NDArray[Any], *, convention: str = "book"
 ) -> TwoCovariance:
     """Return the moments of labelled vectors: their mean, and the covariances between and within speakers.
 
@@ -801,8 +804,8 @@ def fit_two_covariance(
         W = S_w / (N - K)      B = (S_b / (K - 1) - W) / n      n = (N - sum over speakers of n_s^2 / N) / (K - 1)
 
     The means of speakers spread by B + W / n_s, so W / n is subtracted: both are unbiased [1]_, and B is then projected
-    to the nearest positive semi-definite matrix. SIDEKIT's are S_w / N and S_b / N, which are those of many sessions a
-    speaker; of two W is half as large as it should be. W has a prior where the vectors do not determine it
+    to the nearest positive semi-definite matrix. SIDEKIT takes S_w / N and S_b / N, which are right for many sessions a
+    speaker; with two sessions W is half as large as it should be. W has a prior where the vectors do not determine it
     (`residual_prior`).
 
     Parameters
@@ -818,7 +821,7 @@ def fit_two_covariance(
     Raises
     ------
     DataError
-        As `fit_plda`, or if the means of speakers differ no more than their sessions let them.
+        As `fit_plda`, or if the means of speakers differ no more than sessions of one speaker would.
 
     References
     ----------
@@ -832,17 +835,20 @@ def fit_two_covariance(
         mean = sessions.vectors.mean(axis=0)
         inside = sessions.vectors - sessions.means[sessions.models]
         outside = (sessions.means - mean) * np.sqrt(sessions.counts)[:, None]
-        within, between, count = inside.T @ inside, outside.T @ outside, len(sessions.vectors)
+        within = inside.T @ inside
+        between = outside.T @ outside
+        count = len(sessions.vectors)
         if convention == "sidekit":
             return TwoCovariance(mean, between / count, prior.posterior(within, count))
-        n_others, free = len(sessions.counts) - 1, count - len(sessions.counts)
+        n_others = len(sessions.counts) - 1
+        n_free = count - len(sessions.counts)
         size = (count - (sessions.counts**2).sum() / count) / n_others
-        values, directions = np.linalg.eigh((between / n_others - within / free) / size)
+        values, directions = np.linalg.eigh((between / n_others - within / n_free) / size)
         if not values[-1] > 0:
             text = "the means of the speakers differ no more than those of the same speaker's sessions would"
             raise DataError(text, remedy="check the names of the speakers")
         between = directions * np.maximum(values, 0) @ directions.T
-        return TwoCovariance(mean, between, prior.posterior(within, free))
+        return TwoCovariance(mean, between, prior.posterior(within, n_free))
 
 
 def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
@@ -853,14 +859,11 @@ def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
     DataError
         If the mean, F or a full Sigma is missing, or it has an H, which no PLDA has.
     """
-    mean, loadings, residual = analyser.mean, analyser.loadings, analyser.residual
-    if (
-        mean is None
-        or loadings is None
-        or residual is None
-        or residual.ndim != 2
-        or analyser.diagonal is not None
-    ):
+    mean = analyser.mean
+    loadings = analyser.loadings
+    residual = analyser.residual
+    is_plda = analyser.diagonal is None and residual is not None and residual.ndim == 2
+    if mean is None or loadings is None or residual is None or not is_plda:
         there = ", ".join(name for name, value in vars(analyser).items() if value is not None)
         text = f"expected the mean, the loadings F and the full covariance Sigma of a PLDA, got {there}"
         raise DataError(

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from spkbase.errors import DataError
 from spkbase.work import ALL_CORES, Work, chunk_bounds
 from spkver import mixture as gmm
 from spkver.backend.chain import Backend
+from spkver.backend.scoring import numbered_ids, scored
 from spkver.features import Frames
 from spkver.idmap import IdMap
 from spkver.vectors import Supervectors, map_means, sum_by_model
@@ -39,7 +41,7 @@ _MODELS = 24  # scored together
 
 @dataclass(frozen=True)
 class PromptedTrials:
-    """Trials, and what each should say.
+    """Trials and the text that each should say.
 
     Attributes
     ----------
@@ -60,32 +62,30 @@ class PromptedTrials:
 
     @classmethod
     def from_prompts(cls, trials: Trials, prompts: Sequence[gmm.Text]) -> PromptedTrials:
-        """Return trials with what each should say, in their order."""
-        places: dict[tuple[gmm.Text, int], int] = {}
+        """Return trials with their prompts, which come in the order of the trials."""
+        row_of: dict[tuple[gmm.Text, int], int] = {}
         pairs = zip(prompts, trials.segments.tolist(), strict=True)
-        tested = np.array([places.setdefault(pair, len(places)) for pair in pairs], np.int64)
+        tested = np.array([row_of.setdefault(pair, len(row_of)) for pair in pairs], np.int64)
         rows = IdMap.from_pairs(
-            (" ".join(text), trials.segment_ids[segment]) for text, segment in places
+            (" ".join(text), trials.segment_ids[segment]) for text, segment in row_of
         )
-        return cls(trials, rows, [text for text, _ in places], tested)
+        return cls(trials, rows, [text for text, _ in row_of], tested)
 
     def trials_of(self, words: gmm.AlignedWords) -> list[tuple[NDArray[np.int64], list[str]]]:
-        """Return, for each word of the rows, its trials, and the model's name with the word, ``m101_01 four``."""
+        """Return, for each word of the rows, its trials and their models' names with the word, ``m101_01 four``."""
         enrolled = [name.partition(":")[0] for name in self.trials.model_ids.tolist()]
         order = np.argsort(self.tested, kind="stable")
         of_rows = np.split(order, np.searchsorted(self.tested[order], np.arange(1, len(self.rows))))
-        return [
-            (
-                of_rows[row],
-                [f"{enrolled[model]} {word}" for model in self.trials.models[of_rows[row]]],
-            )
-            for row, word in zip(words.owners.tolist(), words.words.tolist(), strict=True)
-        ]
+        of_words = []
+        for row, word in zip(words.owners.tolist(), words.words.tolist(), strict=True):
+            trials = of_rows[row]
+            names = [f"{enrolled[model]} {word}" for model in self.trials.models[trials]]
+            of_words.append((trials, names))
+        return of_words
 
     def scores(self, values: Floats) -> Scores:
         """Return the trials with these scores."""
-        trials = self.trials
-        return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
+        return scored(self.trials, values)
 
 
 def score_words(
@@ -113,18 +113,15 @@ def score_words(
     DataError
         If a model has not enrolled a word of its prompt.
     """
-    of_words = prompted.trials_of(tested[0])
-    which = np.concatenate([rows for rows, _ in of_words])
-    names, models = factorise([name for _, of_word in of_words for name in of_word])
-    words = np.repeat(np.arange(len(of_words)), [len(rows) for rows, _ in of_words])
-    ids = np.arange(len(of_words)).astype(str).astype(object)
+    rows, names = zip(*prompted.trials_of(tested[0]), strict=True)
+    which = np.concatenate(rows)
+    model_ids, models = factorise([*chain.from_iterable(names)])
+    words = np.repeat(np.arange(len(rows)), [*map(len, rows)])
     speakers = enrolled[0].rows.models + " " + enrolled[0].words
-    enrolment = Embeddings(
-        np.arange(len(speakers)).astype(str).astype(object), speakers, enrolled[1]
-    )
-    values = backend.score(
-        enrolment, Embeddings(ids, ids, tested[1]), Trials(names, ids, models, words)
-    ).values
+    enrolment = Embeddings(numbered_ids(len(speakers)), speakers, enrolled[1])
+    ids = numbered_ids(len(rows))
+    tests = Embeddings(ids, ids, tested[1])
+    values = backend.score(enrolment, tests, Trials(model_ids, ids, models, words)).values
     return prompted.scores(np.bincount(which, values) / np.bincount(which))
 
 
@@ -164,24 +161,22 @@ def adapt_words(
     ----------
     Larcher et al., section 3.3; their alignment is that of the adapted states themselves.
     """
-    found = []
+    parts = []
     for word in sorted(set(words.words)):
         rows = words.rows[np.flatnonzero(words.words == word)]
-        said = [(word,)] * len(rows)
-        sums = sum_by_model(
-            gmm.aligned_statistics(models.of((word,)), frames, rows, said, mixture, work=work)
+        texts = [(word,)] * len(rows)
+        statistics = gmm.aligned_statistics(
+            models.of((word,)), frames, rows, texts, mixture, work=work
         )
+        sums = sum_by_model(statistics)
         prior = np.stack([priors[name] for name in sums.models])[:, None]
         shape = len(sums), models.stay.shape[1], *mixture.means.shape
-        zeroth, first = (
-            np.asarray(sums.zeroth).reshape(shape[:3]),
-            np.asarray(sums.first).reshape(shape),
-        )
+        zeroth = np.asarray(sums.zeroth).reshape(shape[:3])
+        first = np.asarray(sums.first).reshape(shape)
         means = map_means(zeroth, first, prior, relevance)
-        found.append(
-            (sums.models, [word] * len(sums), means.reshape(len(sums), -1).astype(np.float32))
-        )
-    return Supervectors(*map(np.concatenate, zip(*found, strict=True)))
+        vectors = means.reshape(len(sums), -1).astype(np.float32)
+        parts.append((sums.models, [word] * len(sums), vectors))
+    return Supervectors(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def score_sentences(
@@ -219,25 +214,22 @@ def score_sentences(
     DataError
         If a model has not enrolled a word of its prompt.
     """
-    known = (
-        f"{model} {word}" for model, word in zip(sentences.models, sentences.segments, strict=True)
-    )
-    row_of = {name: row for row, name in enumerate(known)}
-    items, which = [], []
+    known = zip(sentences.models, sentences.segments, strict=True)
+    row_of = {f"{model} {word}": row for row, (model, word) in enumerate(known)}
+    items = []
+    which = []
     for row, (rows, names) in enumerate(prompted.trials_of(words)):
-        if absent := [name for name in names if name not in row_of]:
+        absent = [name for name in names if name not in row_of]
+        if absent:
             text = f"{absent[0]!r} (model and word) is not enrolled, but a trial wants it"
             raise DataError(text, remedy="enrol all words of the prompts")
         vectors = SelectedRows(sentences.vectors, np.array([row_of[name] for name in names]))
         items.append((gmm.part_of(frames, words.rows, row), vectors))
         which.append(rows)
-    totals, counts = np.zeros(len(prompted.trials)), np.zeros(len(prompted.trials))
-    ratios = work.map(
-        partial(_path_ratios, mixture=mixture),
-        items,
-        description="scoring",
-        sizes=[*map(len, which)],
-    )
+    totals = np.zeros(len(prompted.trials))
+    counts = np.zeros(len(prompted.trials))
+    score = partial(_path_ratios, mixture=mixture)
+    ratios = work.map(score, items, description="scoring", sizes=[*map(len, which)])
     for rows, (of_part, _), values in zip(which, items, ratios, strict=True):
         totals[rows] += values
         counts[rows] += len(of_part)
@@ -281,30 +273,25 @@ def minus_own_mixture(
 
 def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) -> Floats:
     """Return the ratio of each model's states and the mixture, summed over frames."""
-    frames, vectors = np.asarray(item[0]), item[1]
+    frames = np.asarray(item[0])
+    vectors = item[1]
     background = gmm.natural_parameters(mixture)
     n_components, dimension = mixture.means.shape
-    precisions, log_weights = (
-        1 / mixture.variances,
-        background[:, -1] + 0.5 * (mixture.means**2 / mixture.variances).sum(1),
-    )
+    precisions = 1 / mixture.variances
+    log_weights = background[:, -1] + 0.5 * (mixture.means**2 / mixture.variances).sum(1)
     ratios = []
     for start, stop in chunk_bounds(len(vectors), _MODELS):
-        means = np.asarray(vectors.part(start, stop), np.float64).reshape(
-            -1, n_components, dimension
-        )
+        rows = np.asarray(vectors.part(start, stop), np.float64)
+        means = rows.reshape(-1, n_components, dimension)
         parameters = np.empty((*means.shape[:2], background.shape[1]), frames.dtype)
         parameters[:, :, :dimension] = background[:, :dimension]
         parameters[:, :, dimension:-1] = means * precisions
-        parameters[:, :, -1] = log_weights - 0.5 * np.einsum(
-            "scd,scd,cd->sc", means, means, precisions
-        )
-        densities = gmm.state_densities(frames, parameters)[0].reshape(
-            len(frames), stop - start, -1
-        )
+        lengths = np.einsum("scd,scd,cd->sc", means, means, precisions)
+        parameters[:, :, -1] = log_weights - 0.5 * lengths
+        densities = gmm.state_densities(frames, parameters)[0]
+        densities = densities.reshape(len(frames), stop - start, -1)
         graph = gmm.row_graph(np.full(densities.shape[2], 0.5))
-        ratios.append(
-            gmm.forward(densities, np.full(stop - start, len(frames)), graph, np.maximum)[1]
-        )
+        n_frames = np.full(stop - start, len(frames))
+        ratios.append(gmm.forward(densities, n_frames, graph, np.maximum)[1])
     equal = len(frames) * np.log(2)  # staying is as probable as going on
     return equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()

@@ -1,9 +1,9 @@
 """Scores of exactly the given trials: the cost follows their number.
 
-A linear score (SVM, joint factor analysis) is an inner product of a row that belongs to the model and a row that
-belongs to the segment. Trials that form a block (all models of a sentence against all its segments) are one matrix
-product; other trials are taken from the products of all pairs if they are a good part of these, and else multiplied
-pair by pair. GMM-UBM models are scored by their log-likelihood ratio to the UBM.
+A linear score (SVM, joint factor analysis) is the inner product of the model's row and the segment's row. Trials that
+form a block (all models of a sentence against all its segments) are one matrix product; other trials are taken from
+the products of all pairs if they are a good part of these, and else multiplied pair by pair. GMM-UBM models are scored
+by their log-likelihood ratio to the UBM.
 
 References
 ----------
@@ -15,7 +15,7 @@ with joint factor analysis", ICASSP 2009.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -28,7 +28,7 @@ from spkbase.arrays import Floats, Rows, SelectedRows
 from spkbase.errors import DataError, few
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
 from spkver import mixture as gmm
-from spkver.backend.nap import Projection
+from spkver.backend.nap import Projection, projected
 from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
 from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors
@@ -41,9 +41,9 @@ _FEW = 16  # trials: smaller blocks are scored pair by pair
 _TASK = 32e6  # bytes of rows in one task, or a little more
 
 _THIN = 8  # models: a piece of fewer is thin
-_FEWER = 4  # thin pieces for each tile that takes their place, or more
-_DENSE = 8  # a list with at least this part of all pairs is taken from the full product
-_CELLS = 1 << 22  # of the full product that are held at a time
+_FEWER = 4  # a tile must replace more thin pieces than this, on average
+_DENSE = 8  # a list of at least one in so many of all pairs is taken from the full product
+_CELLS = 1 << 22  # cells of the full product that are held at a time
 _PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
 
 _SEGMENTS = 8  # in one task, where scores come from frames
@@ -52,7 +52,9 @@ _COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vecto
 _MODELS = 64  # models that are read together, where scores come from frames
 
 
-def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDArray[np.int64]]:
+def trial_pieces(
+    models: NDArray[Any], segments: NDArray[Any], *, paired: int
+) -> list[NDArray[np.int64]]:
     """Cut a list into pieces that are scored at once.
 
     Parameters
@@ -65,9 +67,9 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
     Returns
     -------
     list of ndarray of int64
-        Row numbers of trials, each in one piece. Those of shape (models, segments) are blocks; those of shape (n,) are
-        trials of blocks that are too small, the trials of a segment one after the other. Of a block every row is one
-        model, every column one segment: models are put together where their sets of segments are the same.
+        Row numbers of trials, each in one piece. Pieces of shape (models, segments) are blocks; pieces of shape (n,)
+        are trials of blocks that are too small, the trials of a segment one after the other. Each row of a block is one
+        model, each column one segment: models are put together where their sets of segments are the same.
     """
     order = np.lexsort((segments, models))
     bounds = np.flatnonzero(np.diff(models[order], prepend=-1, append=-1))
@@ -75,7 +77,8 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
     for start, stop in pairwise(bounds):
         rows = order[start:stop]
         groups.setdefault(segments[rows].tobytes(), []).append(rows)
-    pieces, scattered = [], [np.empty(0, np.int64)]
+    pieces = []
+    scattered = [np.empty(0, np.int64)]
     for block in map(np.stack, groups.values()):
         if block.size < _FEW:
             scattered.append(block.ravel())
@@ -89,18 +92,20 @@ def trial_pieces(models: NDArray, segments: NDArray, *, paired: int) -> list[NDA
     return pieces + [rest[start:stop] for start, stop in chunk_bounds(len(rest), paired)]
 
 
-def pair_products(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
-    """Return left[models[i]] . right[segments[i]] for each pair i.
+def pair_products(
+    enrolled: Floats, tested: Floats, models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
+    """Return enrolled[models[i]] . tested[segments[i]] for each pair i.
 
     Parameters
     ----------
-    left : ndarray of shape (M, Q)
+    enrolled : ndarray of shape (M, Q)
         A row for each model.
-    right : ndarray of shape (T, Q)
+    tested : ndarray of shape (T, Q)
         A row for each segment.
     models, segments : ndarray of int of shape (n,)
         Rows of each pair. A list that holds a good part of all pairs costs the product of all; one that holds few,
-        the products of its blocks (the same segments for several models) and the pairs that are left.
+        the products of its blocks (the same segments for several models) and of the remaining pairs.
 
     Returns
     -------
@@ -111,44 +116,56 @@ def pair_products(left: Floats, right: Floats, models: NDArray, segments: NDArra
     DataError
         If a code is out of its range, or a product is not finite.
     """
-    models, segments = (
-        check_codes(models, len(left), "models"),
-        check_codes(segments, len(right), "segments"),
-    )
+    models = check_codes(models, len(enrolled), "models")
+    segments = check_codes(segments, len(tested), "segments")
     if len(models) != len(segments):
         raise DataError(
             f"expected a model and a segment for each trial, got {len(models)} and {len(segments)}"
         )
-    product = _of_all_pairs if len(models) * _DENSE >= len(left) * len(right) else _of_blocks
+    product = _of_blocks
+    if len(models) * _DENSE >= len(enrolled) * len(tested):
+        product = _of_all_pairs
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        scores = product(left, right, models, segments)
-        finite = np.isfinite(scores.sum())
-    if not finite and (bad := int(scores.size - np.isfinite(scores).sum())):
-        raise DataError(
-            f"{bad} of {scores.size} scores are not finite: vectors or parameters are far too large",
-            remedy="scale the vectors, to length 1 for example, before the model is trained",
-        )
+        scores = product(enrolled, tested, models, segments)
+        is_finite = np.isfinite(scores.sum())
+    if not is_finite:  # the sum of finite scores may overflow
+        n_bad = int(scores.size - np.isfinite(scores).sum())
+        if n_bad:
+            raise DataError(
+                f"{n_bad} of {scores.size} scores are not finite: vectors or parameters are far too large",
+                remedy="scale the vectors, to length 1 for example, before the model is trained",
+            )
     return scores
 
 
-def check_codes(codes: NDArray, n_rows: int, what: str) -> NDArray[np.int64]:
-    """Return codes as int64; DataError where they are none, or out of the range of `n_rows`."""
+def check_codes(codes: NDArray[Any], n_rows: int, kind: str) -> NDArray[np.int64]:
+    """Return codes as int64; DataError unless they are whole numbers from 0 to `n_rows` - 1."""
     column = np.asarray(codes)
     if column.ndim != 1 or column.dtype.kind not in "iu":
         raise DataError(
-            f"expected the codes of {what} as whole numbers, got {column.dtype} of shape {column.shape}"
+            f"expected the codes of {kind} as whole numbers, got {column.dtype} of shape {column.shape}"
         )
     if column.size and (column.min() < 0 or column.max() >= n_rows):
         raise DataError(
-            f"expected codes of {what} from 0 to {n_rows - 1}, got {column.min()} to {column.max()}"
+            f"expected codes of {kind} from 0 to {n_rows - 1}, got {column.min()} to {column.max()}"
         )
     return column.astype(np.int64, copy=False)
 
 
+def numbered_ids(size: int) -> NDArray[Any]:
+    """Return the ids "0", "1", ..., for rows that have no names."""
+    return np.arange(size).astype(str).astype(object)
+
+
+def scored(trials: Trials, values: Floats) -> Scores:
+    """Return the trials with these scores."""
+    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
+
+
 def log_likelihood_ratios(
-    frames: NDArray, means: Iterable[NDArray], mixture: gmm.GaussianMixture
+    frames: NDArray[Any], means: Iterable[NDArray[Any]], mixture: gmm.GaussianMixture
 ) -> Floats:
-    """Return the log-likelihood ratios of adapted models and the mixture that they were adapted from, per frame.
+    """Return the log-likelihood ratios of adapted models to the mixture that they were adapted from, per frame.
 
         s_m = 1/T sum_t [log p(x_t | means m) - log p(x_t | mixture)]
 
@@ -185,19 +202,17 @@ def log_likelihood_ratios(
     for adapted in means:
         linear = gmm.of_each_gaussian(precisions, adapted).astype(frames.dtype)
         constant = log_weights - 0.5 * weighted_lengths(adapted, precisions)
-        ratios.append(
-            _mean_log_likelihood(shared, linear, constant.astype(frames.dtype), frames) - background
-        )
+        constant = constant.astype(frames.dtype)
+        ratios.append(_mean_log_likelihood(shared, linear, constant, frames) - background)
     return np.array(ratios)
 
 
-def weighted_lengths(means: NDArray, precisions: NDArray) -> NDArray:
+def weighted_lengths(means: NDArray[Any], precisions: NDArray[Any]) -> NDArray[Any]:
     """Return m_c' P_c m_c of means (C, D) and precisions (C, D) or (C, D, D), shape (C, 1)."""
-    products = (
-        means**2 * precisions
-        if precisions.ndim == 2
-        else means * gmm.of_each_gaussian(precisions, means)
-    )
+    if precisions.ndim == 2:
+        products = means**2 * precisions
+    else:
+        products = means * gmm.of_each_gaussian(precisions, means)
     return products.sum(axis=1, keepdims=True)
 
 
@@ -233,7 +248,7 @@ def score_trials(
     Raises
     ------
     DataError
-        If a trial names a model or a segment that is not there.
+        If a trial names a model or a segment that is missing.
     """
     vectors = tests.vectors
     model_rows = _rows(trials.model_ids, trials.models, machines.models, "model")
@@ -242,16 +257,19 @@ def score_trials(
     pieces = trial_pieces(trials.models, trials.segments, paired=max(1, int(_PAIRED // row_bytes)))
     pieces = _tiles_of_dense(pieces, trials)
 
-    def task_of(
+    def rows_of(
         piece: NDArray[np.int64],
-    ) -> tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]:
+    ) -> tuple[SelectedRows, NDArray[Any], SelectedRows, Pairs | None]:
+        pairs = None
         if piece.ndim == 2:
-            models, segments, pairs = trials.models[piece[:, 0]], trials.segments[piece[0]], None
+            models = trials.models[piece[:, 0]]
+            segments = trials.segments[piece[0]]
         else:
             models, first = np.unique(trials.models[piece], return_inverse=True)
             segments, second = np.unique(trials.segments[piece], return_inverse=True)
             if len(piece) * _DENSE < len(models) * len(segments):  # a row of weights for each trial
-                models, first = trials.models[piece], np.arange(len(piece))
+                models = trials.models[piece]
+                first = np.arange(len(piece))
             pairs = first, second
         rows = model_rows[models]
         tested = SelectedRows(vectors, segment_rows[segments])
@@ -264,11 +282,11 @@ def score_trials(
             tasks.append([])
             size = 0
         tasks[-1].append(piece)
-        size += row_bytes * (2 * len(piece) if piece.ndim == 1 else sum(piece.shape))
-    items = [[task_of(piece) for piece in task] for task in tasks]
-    return _scores_in_order(
-        partial(_linear_scores, projection=projection), items, tasks, trials, work
-    )
+        n_rows = 2 * len(piece) if piece.ndim == 1 else sum(piece.shape)
+        size += row_bytes * n_rows
+    items = [[*map(rows_of, task)] for task in tasks]
+    score = partial(_linear_scores, projection=projection)
+    return _scores_in_order(score, items, tasks, trials, work)
 
 
 def score_gmm_ubm(
@@ -301,7 +319,7 @@ def score_gmm_ubm(
     Raises
     ------
     DataError
-        If a trial names a model or a segment that is not there, or a segment has no frames.
+        If a trial names a model or a segment that is missing, or a segment has no frames.
     """
     gmm.check_frames(frames.values, mixture)
     means = models.vectors
@@ -333,8 +351,8 @@ def score_joint_factors(
 
         s = (V y + D z)' S^-1 (f - n (m + U x)) / sum_c n_c
 
-    y and z are those of the model's sessions, summed (`hidden_variables`); x, f and n are those of the tested segment.
-    It is the first-order part of the log-likelihood ratio, in nat per frame.
+    y and z are the hidden variables of the model's summed sessions (`hidden_variables`); x, f and n belong to the
+    tested segment. It is the first-order part of the log-likelihood ratio, in nat per frame.
 
     Parameters
     ----------
@@ -353,8 +371,8 @@ def score_joint_factors(
     Raises
     ------
     DataError
-        If a trial names a model or a segment that is not there, a segment has no frames, or statistics are not those
-        of the mixture.
+        If a trial names a model or a segment that is missing, a segment has no frames, or statistics do not fit the
+        mixture.
 
     References
     ----------
@@ -365,40 +383,47 @@ def score_joint_factors(
     return score_trials(machines, session_vectors(model, tests, work=work), trials, work=work)
 
 
-def _of_all_pairs(left: Floats, right: Floats, models: NDArray, segments: NDArray) -> Floats:
-    n_models, n_segments = len(left), len(right)
+def _of_all_pairs(
+    enrolled: Floats, tested: Floats, models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
+    n_models = len(enrolled)
+    n_segments = len(tested)
     if len(models) == n_models * n_segments:
-        grid = models.reshape(n_models, n_segments), segments.reshape(n_models, n_segments)
-        if (grid[1] == np.arange(n_segments)).all() and (
-            grid[0] == np.arange(n_models)[:, None]
-        ).all():
-            return (left @ right.T).ravel()  # all pairs, model after model
+        shape = n_models, n_segments
+        is_each_segment = (segments.reshape(shape) == np.arange(n_segments)).all()
+        if is_each_segment and (models.reshape(shape) == np.arange(n_models)[:, None]).all():
+            return (enrolled @ tested.T).ravel()  # all pairs, model after model
     bounds = chunk_bounds(n_models, max(1, _CELLS // n_segments))
     scores = np.empty(len(models))
-    order = np.argsort(models, kind="stable") if len(bounds) > 1 else None
+    order = None
+    if len(bounds) > 1:
+        order = np.argsort(models, kind="stable")
     for start, stop in bounds:
         rows: Any = slice(None)
         if order is not None:
             rows = order[slice(*np.searchsorted(models, [start, stop], sorter=order))]
         cells = (models[rows] - start) * n_segments
         cells += segments[rows]
-        # the codes were checked; this mode does not do it again
-        scores[rows] = (left[start:stop] @ right.T).take(cells, mode="wrap")
+        # the codes have been checked; "wrap" does not check them again
+        scores[rows] = (enrolled[start:stop] @ tested.T).take(cells, mode="wrap")
     return scores
 
 
-def _of_blocks(left: NDArray, right: NDArray, models: NDArray, segments: NDArray) -> Floats:
+def _of_blocks(
+    enrolled: NDArray[Any], tested: NDArray[Any], models: NDArray[Any], segments: NDArray[Any]
+) -> Floats:
     scores = np.empty(len(models))
-    for piece in trial_pieces(models, segments, paired=max(1, _PAIRED_NUMBERS // left.shape[1])):
+    n_paired = max(1, _PAIRED_NUMBERS // enrolled.shape[1])
+    for piece in trial_pieces(models, segments, paired=n_paired):
         if piece.ndim == 2:
-            scores[piece] = left[models[piece[:, 0]]] @ right[segments[piece[0]]].T
+            scores[piece] = enrolled[models[piece[:, 0]]] @ tested[segments[piece[0]]].T
         else:
-            scores[piece] = np.einsum("ij,ij->i", left[models[piece]], right[segments[piece]])
+            scores[piece] = np.einsum("ij,ij->i", enrolled[models[piece]], tested[segments[piece]])
     return scores
 
 
 def _mean_log_likelihood(
-    shared: NDArray, linear: NDArray, constant: NDArray, frames: NDArray
+    shared: NDArray[Any], linear: NDArray[Any], constant: NDArray[Any], frames: NDArray[Any]
 ) -> float:
     """Return the mean log-likelihood of frames under one model, from the part that all models share."""
     total = 0.0
@@ -416,88 +441,93 @@ def _mean_log_likelihood(
 
 
 def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDArray[np.int64]]:
-    """Cut trials of thin pieces into fewer tiles of models by segments, where they are a good part of all their pairs.
+    """Replace thin pieces by fewer tiles of models by segments, where these are filled well enough.
 
     A thin piece has few models for each segment, so that reading the rows takes longer than multiplying them.
     """
-    thin = [one for one in pieces if one.ndim == 1 or len(one) < _THIN]
+    thin = []
+    thick = []
+    for piece in pieces:
+        if piece.ndim == 1 or len(piece) < _THIN:
+            thin.append(piece)
+        else:
+            thick.append(piece)
     rest = np.concatenate([np.empty(0, np.int64), *map(np.ravel, thin)])
     models, first = np.unique(trials.models[rest], return_inverse=True)
     segments, second = np.unique(trials.segments[rest], return_inverse=True)
     tiles = first // _SIDE * len(segments) + second // _SIDE
-    if len(rest) * _DENSE < len(models) * len(segments) or len(thin) <= _FEWER * len(
-        np.unique(tiles)
-    ):
+    n_tiles = len(np.unique(tiles))
+    if len(rest) * _DENSE < len(models) * len(segments) or len(thin) <= _FEWER * n_tiles:
         return pieces
     order = np.argsort(tiles, kind="stable")
-    others = [one for one in pieces if one.ndim == 2 and len(one) >= _THIN]
-    return others + np.split(rest[order], 1 + np.flatnonzero(np.diff(tiles[order])))
+    return thick + np.split(rest[order], 1 + np.flatnonzero(np.diff(tiles[order])))
 
 
 def _linear_scores(
-    pieces: list[tuple[SelectedRows, NDArray, SelectedRows, Pairs | None]],
+    pieces: list[tuple[SelectedRows, NDArray[Any], SelectedRows, Pairs | None]],
     projection: Projection | None,
 ) -> Floats:
     """Score pieces: all weights with all vectors, or the rows of both that `pairs` names."""
     scores = []
     for rows, biases, tested, pairs in pieces:
         weights = np.asarray(rows)
-        vectors = np.asarray(tested) if projection is None else projection.of_rows(tested)
+        vectors = projected(tested, projection)
         if pairs is None:
             scores.append((weights @ vectors.T + biases[:, None]).ravel())
         elif len(weights) < len(pairs[0]):  # most of all pairs
             scores.append((weights @ vectors.T)[pairs] + biases[pairs[0]])
         else:
-            found = biases.copy()
+            sums = biases.copy()
             for start, stop in chunk_bounds(vectors.shape[1], _COLUMNS):
-                found += np.einsum(
-                    "ij,ij->i", weights[:, start:stop], vectors[pairs[1], start:stop]
-                )
-            scores.append(found)
+                block = vectors[pairs[1], start:stop]
+                sums += np.einsum("ij,ij->i", weights[:, start:stop], block)
+            scores.append(sums)
     return np.concatenate(scores)
 
 
 def _scores_in_order(
-    score: Callable[[Any], NDArray],
+    score: Callable[[Any], NDArray[Any]],
     items: Sequence[Any],
-    tasks: Sequence[Sequence[NDArray]],
+    tasks: Sequence[Sequence[NDArray[Any]]],
     trials: Trials,
     work: Work,
 ) -> Scores:
-    """Score the items and put the scores of all where the trials of their tasks stand."""
-    rows_of_tasks = [np.concatenate([rows.ravel() for rows in task]) for task in tasks]
+    """Score the items, and put the scores of each into the rows of its task's trials."""
+    rows_of_tasks = [np.concatenate([*map(np.ravel, task)]) for task in tasks]
     values = np.empty(len(trials))
-    found = work.map(score, items, description="scoring", sizes=[*map(len, rows_of_tasks)])
-    for rows, scores in zip(rows_of_tasks, found, strict=True):
+    results = work.map(score, items, description="scoring", sizes=[*map(len, rows_of_tasks)])
+    for rows, scores in zip(rows_of_tasks, results, strict=True):
         values[rows] = scores
-    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
+    return scored(trials, values)
 
 
 def _rows(
-    ids: NDArray, used: NDArray, available: Sequence[str] | NDArray, what: str
+    ids: NDArray[Any], used: NDArray[Any], available: Sequence[str] | NDArray[Any], kind: str
 ) -> NDArray[np.int64]:
-    """Return the row of each id of a table among those available; -1 for ids without a trial that are not there."""
+    """Return the row of each id of a table among those available; -1 for missing ids that no trial uses."""
     index = row_index(list(available))
     rows = np.array([index.get(name, -1) for name in ids], np.int64)
-    missing = np.unique(used[rows[used] < 0]) if len(used) else used
+    missing = np.unique(used[rows[used] < 0])
     if len(missing):
-        remedy = f"enrol every model and extract every segment of the trial list ({what} ids must be equal)"
+        remedy = f"enrol every model and extract every segment of the trial list ({kind} ids must be equal)"
         names = few([ids[code] for code in missing], repr)
-        raise DataError(
-            f"{len(missing)} {what}s of the trials are not there: {names}", remedy=remedy
-        )
+        text = f"{len(missing)} {kind}s of the trials are not there: {names}"
+        raise DataError(text, remedy=remedy)
     return rows
 
 
 def _segment_ratios(
     segments: list[tuple[Rows, SelectedRows]], mixture: gmm.GaussianMixture
 ) -> Floats:
-    """Score segments against the models whose means are given with them, some of which are read at a time."""
+    """Score segments against the models whose means are given with them and read by blocks."""
     scores = []
     for frames, means in segments:
-        some = (
-            np.asarray(means.part(start, stop)) for start, stop in chunk_bounds(len(means), _MODELS)
-        )
-        adapted = (row.reshape(mixture.means.shape) for rows in some for row in rows)
+        adapted = _means_by_blocks(means, mixture.means.shape)
         scores.append(log_likelihood_ratios(np.asarray(frames), adapted, mixture))
     return np.concatenate(scores)
+
+
+def _means_by_blocks(means: SelectedRows, shape: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+    for start, stop in chunk_bounds(len(means), _MODELS):
+        for row in np.asarray(means.part(start, stop)):
+            yield row.reshape(shape)

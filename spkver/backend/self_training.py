@@ -1,12 +1,12 @@
-"""Self-training: scores that learn from the tested vectors of a list too, without knowing who speaks in them.
+"""Self-training: scores that also learn from the tested vectors of a list, without knowing who speaks in them.
 
 A list is scored, the tests that clearly belong to one of its models are taken as sessions of that model, and PLDA and
 models are fitted again on the enrolled sessions and on these tests. The list is cut into folds, and no test is scored
 by a fit that has seen it.
 
-Nothing but vectors decides. Folds are drawn by the vectors of the tests, so that names and order do not matter, and
-equal vectors share a fold. A test can be taken only if the list compares it with all its models: which pairs a list
-holds may depend on who speaks.
+Only vectors decide. Folds are drawn by the vectors of the tests, so that names and order do not matter, and equal
+vectors share a fold. A test can be taken only if the list compares it with all its models, because the choice of the
+pairs in a list may depend on who speaks.
 
 References
 ----------
@@ -19,7 +19,7 @@ recognition", Odyssey 2014 (a PLDA that learns from unlabelled vectors).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +32,17 @@ from spkver.backend.plda import Sessions
 from spkver.backend.session_scores import adapted_cosine_scores, centred_units, enrolled_plda_scores
 
 NOBODY = -1
-"""The label of a test that belongs to no model for certain."""
+"""The label of a test that does not clearly belong to any model."""
 
 FOLDS = 5
-"""Parts of a list: a test is scored by what was learnt from the others."""
+"""Parts of a list: each test is scored by a fit on the other parts."""
 
 SHARES = (0.3, 0.5)
 """Shares of the tests nearest to a model that are taken as its sessions, one for each round."""
 
 
 class Decisions(NamedTuple):
-    """The model that each of T tests belongs to according to its scores.
+    """The model to which each of T tests belongs according to its scores.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class Decisions(NamedTuple):
 
 def self_trained_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 100.0,
     margin: float = 5.0,
@@ -81,7 +81,7 @@ def self_trained_scores(
     tests : ndarray of shape (T, R)
         Of the same domain as the enrolled; otherwise see `shifted_self_trained_scores`.
     models, segments : ndarray of int of shape (n,)
-        Of each trial the code of its model, and the row of its tested vector.
+        The code of each trial's model, and the row of its tested vector.
     prior : float
         See `spkver.backend.PldaConfig`.
     margin : float [nat]
@@ -111,7 +111,7 @@ def self_trained_scores(
     decided = decide(scores, models, segments, n_tests=len(tests))
     labels = np.where(decided.margins > margin, decided.models, NOBODY)
 
-    def refit(labels: NDArray[np.int64], models: NDArray, segments: NDArray) -> Floats:
+    def refit(labels: NDArray[np.int64], models: NDArray[Any], segments: NDArray[Any]) -> Floats:
         enlarged = with_labelled(sessions, tests, labels)
         return enrolled_plda_scores(
             enlarged, tests, models, segments, prior=prior, background=background
@@ -122,22 +122,22 @@ def self_trained_scores(
 
 def shifted_self_trained_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 100.0,
     shares: Sequence[float] = SHARES,
     seed: int = 0,
 ) -> Floats:
-    """Return self-trained log-likelihood ratios of tests that are of another domain than the enrolled.
+    """Return self-trained log-likelihood ratios of tests from a domain other than that of the enrolled.
 
-    The tests have a mean of their own, and the enrolled do not show how vectors of that domain differ within speakers;
-    so labels begin with a few tests of each model, and models of that domain are compared as well:
+    The tests have their own mean, and the enrolled do not show how vectors of that domain differ within speakers; so
+    labels begin with a few tests of each model, and tests are also compared with models of their own domain:
 
         1. s = `adapted_cosine_scores` of all trials; each side is centred as there, and scaled to length 1
-        2. of the tests that have their highest score with a model, the share with the largest margins to the next model
-           is taken as sessions of this model
+        2. among the tests that score highest with a model, the share with the largest margins to the next model is
+           taken as sessions of this model
         3. for each fold of the tests, a PLDA of full rank is trained on the enrolled and on these tests, without those
            of the fold itself; s of its trials is the mean of the ratio with the mean of all sessions of the model, and
            of the ratio with the mean of its tests alone, if it has any
@@ -172,11 +172,11 @@ def shifted_self_trained_scores(
     scores = adapted_cosine_scores(sessions, tests, models, segments)
     centre = sessions.means.mean(axis=0)
     enrolled = Sessions(centred_units(sessions.vectors, centre, "enrolled"), sessions.models)
-    # the direction of a test from this mean is the one from the mean of the others
+    # seen from this mean, a test lies in the same direction as from the mean of the others
     tested = centred_units(tests, (tests.sum(axis=0) + centre) / (len(tests) + 1), "tested")
     folds = deal_tests(tests, seed=seed)
 
-    def refit(labels: NDArray[np.int64], models: NDArray, segments: NDArray) -> Floats:
+    def refit(labels: NDArray[np.int64], models: NDArray[Any], segments: NDArray[Any]) -> Floats:
         enlarged = with_labelled(enrolled, tested, labels)
         config = plda.PldaConfig(prior=prior)
         trained = plda.fit_plda(enlarged.vectors, enlarged.models, config)[0]
@@ -195,14 +195,16 @@ def shifted_self_trained_scores(
     return scores
 
 
-def decide(scores: Floats, models: NDArray, segments: NDArray, *, n_tests: int) -> Decisions:
-    """Return the model that each test belongs to according to the scores of a list of trials.
+def decide(
+    scores: Floats, models: NDArray[Any], segments: NDArray[Any], *, n_tests: int
+) -> Decisions:
+    """Return the model to which each test belongs according to the scores of a list of trials.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
     models, segments : ndarray of int of shape (n,)
-        Of each trial; no pair stands twice.
+        Codes of each trial; no pair is repeated.
     n_tests : int
 
     Examples
@@ -255,9 +257,8 @@ def deal_tests(tests: Floats, n_folds: int = FOLDS, *, seed: int = 0) -> NDArray
     """
     distinct, rows = np.unique(tests, axis=0, return_inverse=True)
     folds = np.empty(len(distinct), np.int64)
-    folds[stream(seed, "folds of tests").permutation(len(distinct))] = (
-        np.arange(len(distinct)) % n_folds
-    )
+    order = stream(seed, "folds of tests").permutation(len(distinct))
+    folds[order] = np.arange(len(distinct)) % n_folds
     return folds[rows.ravel()]
 
 
@@ -269,13 +270,13 @@ def with_labelled(sessions: Sessions, tests: Floats, labels: NDArray[np.int64]) 
 
 
 def _scores_by_folds(
-    refit: Callable[[NDArray[np.int64], NDArray, NDArray], Floats],
+    refit: Callable[[NDArray[np.int64], NDArray[Any], NDArray[Any]], Floats],
     labels: NDArray[np.int64],
     folds: NDArray[np.int64],
-    models: NDArray,
-    segments: NDArray,
+    models: NDArray[Any],
+    segments: NDArray[Any],
 ) -> Floats:
-    """Score the trials of each fold by what `refit` learns from the labels of the other folds."""
+    """Score the trials of each fold by a refit on the labels of the other folds."""
     scores = np.empty(len(models))
     for fold in np.unique(folds[segments]):
         trials = np.flatnonzero(folds[segments] == fold)
@@ -285,7 +286,7 @@ def _scores_by_folds(
 
 
 def _means_of_labelled(means: Floats, tests: Floats, labels: NDArray[np.int64]) -> Floats:
-    """Return the mean of the tests of each model; of a model without any, the mean that it has."""
+    """Return the mean of the tests of each model; the mean of a model without tests stays as it is."""
     alone = means.copy()
     for model in np.unique(labels[labels != NOBODY]):
         alone[model] = tests[labels == model].mean(axis=0)

@@ -12,6 +12,7 @@ speaker.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +32,17 @@ _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector withou
 
 def adapted_cosine_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 1.0,
     whole_list: bool = True,
 ) -> Floats:
-    """Return the cosines of vectors without the mean of their side and without what spreads other models' sessions.
+    """Return the cosines of vectors, centred on each side and whitened by the covariance within the other models.
 
-    Means and spread leave out what is scored (leave-one-out): for the trial of model k and tested vector t, with the
-    means m_j of the M models over their sessions e, and T tested vectors,
+    Means and covariance leave out the trial's own model and test (leave-one-out): for the trial of model k and tested
+    vector t, with the means m_j of the M models over their sessions e, and T tested vectors,
 
         1. e' = e - e0,  e0 = sum_{j != k} m_j / (M - 1);  t' = t - t0,  t0 = (sum_{s != t} s + e0) / T;  both scaled
            to length 1. A single test: t0 = e0
@@ -50,16 +51,16 @@ def adapted_cosine_scores(
            sessions do not differ
         3. the cosine of the mean m'_k and t' after W^(-1/2)
 
-    Of two models each is centred by the mean of the other, and W is that of the other's sessions.
+    With two models, each is centred by the mean of the other, and W is that of the other's sessions.
 
     Parameters
     ----------
     sessions : Sessions
         Enrolled vectors of at least two models.
     tests : ndarray of shape (T, R)
-        Each takes part in the mean of the others, whether a trial has it or not, unless `whole_list` is false.
+        Each takes part in the mean of the others, whether or not a trial uses it, unless `whole_list` is false.
     models, segments : ndarray of int of shape (n,)
-        Of each trial the code of its model, and the row of its tested vector.
+        The code of each trial's model, and the row of its tested vector.
     prior : float
         p: the fewer sessions there are for the R dimensions, the nearer is W to the identity.
     whole_list : bool
@@ -95,22 +96,22 @@ def adapted_cosine_scores(
     array([ 0.41,  0.44, -0.1 , -0.12, -0.66, -0.73, -0.1 , -0.12])
     """
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
-    models, segments = np.asarray(models), np.asarray(segments)
-    check_codes(models, len(sessions.counts), "models")
-    check_codes(segments, len(tests), "segments")
+    models = check_codes(models, len(sessions.counts), "models")
+    segments = check_codes(segments, len(tests), "segments")
     if not prior > 0:
         raise ConfigError(f"prior is {prior:g}: expected a number above 0")
     if len(sessions.counts) < 2:
         text = "adapted scores subtract the mean of the other models, and there is one model"
         raise DataError(text, remedy="use cosine, or give trials of more models")
-    # before the limit, which holds for libraries that are loaded
+    # before one_blas_thread, which limits only libraries that are loaded
     from scipy.linalg import solve_triangular
 
     scores = np.empty(len(models))
     with one_blas_thread():
         # less is lost by rounding near it; no score depends on it
         origin = sessions.means.mean(axis=0)
-        enrolled, tested = sessions.vectors - origin, tests - origin
+        enrolled = sessions.vectors - origin
+        tested = tests - origin
         share = 1.0  # of e0 in t0
         # t - t0 = (T + 1) / T (t - (s + e0) / (T + 1)), s the sum of all tested vectors: t drops out
         if whole_list:
@@ -123,20 +124,20 @@ def adapted_cosine_scores(
             inside = _by_rows(lambda rows: rows @ basis, tested, whole_list)
             outside = tested - _by_rows(lambda rows: rows @ basis.T, inside, whole_list)
             beyond = (outside**2).sum(axis=1)
-            enrolled, tested = coordinates.T, inside
+            enrolled = coordinates.T
+            tested = inside
         least = _SAME * float(row_norms(sessions.vectors).max())
         for model in np.unique(models):
-            trials, own = np.flatnonzero(models == model), sessions.models == model
-            others = Sessions(
-                enrolled[~own], sessions.models[~own] - (sessions.models[~own] > model)
-            )
+            trials = np.flatnonzero(models == model)
+            own = sessions.models == model
+            codes = sessions.models[~own]
+            others = Sessions(enrolled[~own], codes - (codes > model))
             centre = others.means.mean(axis=0)
             factor = np.linalg.cholesky(_spread(others, centre, prior, least))
 
-            def whiten(rows: Floats, factor: NDArray = factor) -> Floats:
-                return np.asarray(
-                    solve_triangular(factor, rows.T, lower=True, check_finite=False)
-                ).T
+            def whiten(rows: Floats, factor: NDArray[Any] = factor) -> Floats:
+                solved: Floats = solve_triangular(factor, rows.T, lower=True, check_finite=False)
+                return solved.T
 
             moved = enrolled[own] - centre
             mean = to_unit(moved, _lengths(moved, 0.0, least, "enrolled vector")).mean(axis=0)[None]
@@ -153,9 +154,9 @@ def adapted_cosine_scores(
 
 def cosine_of_sessions(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     sessions_as: str = "mean",
 ) -> Floats:
@@ -164,10 +165,10 @@ def cosine_of_sessions(
     Parameters
     ----------
     sessions : Sessions
-        Enrolled vectors of the models; averaged as they are.
+        Enrolled vectors of the models; averaged without scaling.
     tests : ndarray of shape (T, R)
     models, segments : ndarray of int of shape (n,)
-        Of each trial the code of its model, and the row of its tested vector.
+        The code of each trial's model, and the row of its tested vector.
     sessions_as : {"mean", "maximum"}
         "maximum": the largest cosine with one of the model's vectors instead.
 
@@ -179,31 +180,29 @@ def cosine_of_sessions(
     Raises
     ------
     DataError
-        If dimensions differ, a vector is not finite, one of those that are compared has no length, or a code is out of
-        its range.
+        If dimensions differ, a vector is not finite, a compared vector has no length, or a code is out of its range.
     """
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
-    right = _unit(tests, "tested vector")
+    tested = _unit(tests, "tested vector")
     if sessions_as == "mean":
-        return np.clip(
-            pair_products(_unit(sessions.means, "mean of a model"), right, models, segments),
-            -1.0,
-            1.0,
-        )
-    models = check_codes(np.asarray(models), len(sessions.counts), "models")
-    segments = check_codes(np.asarray(segments), len(tests), "segments")
-    left, scores = _unit(sessions.vectors, "enrolled vector"), np.empty(len(models))
+        means = _unit(sessions.means, "mean of a model")
+        return np.clip(pair_products(means, tested, models, segments), -1.0, 1.0)
+    models = check_codes(models, len(sessions.counts), "models")
+    segments = check_codes(segments, len(tests), "segments")
+    enrolled = _unit(sessions.vectors, "enrolled vector")
+    scores = np.empty(len(models))
     for model in np.unique(models):
-        trials, own = models == model, sessions.models == model
-        scores[trials] = (left[own] @ right[segments[trials]].T).max(axis=0)
+        trials = models == model
+        own = sessions.models == model
+        scores[trials] = (enrolled[own] @ tested[segments[trials]].T).max(axis=0)
     return np.clip(scores, -1.0, 1.0)
 
 
 def enrolled_plda_scores(
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
     *,
     prior: float = 100.0,
     background: Sessions | None = None,
@@ -221,7 +220,7 @@ def enrolled_plda_scores(
         Enrolled vectors of at least two models, at least one of them with two sessions that differ.
     tests : ndarray of shape (T, R)
     models, segments : ndarray of int of shape (n,)
-        Of each trial the code of its model, and the row of its tested vector.
+        The code of each trial's model, and the row of its tested vector.
     prior : float
         See `spkver.backend.PldaConfig`: few sessions need a strong one.
     background : Sessions, optional
@@ -244,18 +243,18 @@ def enrolled_plda_scores(
     centre = sessions.means.mean(axis=0)
     enrolled = centred_units(sessions.vectors, centre, "enrolled")
     tested = centred_units(tests, centre, "tested")
-    learnt = [(enrolled, sessions.models)]
+    training = [(enrolled, sessions.models)]
     if background is not None:
         others = centred_units(background.vectors, background.means.mean(axis=0), "background")
         codes = np.concatenate([sessions.models, background.models + len(sessions.counts)])
-        learnt.append((np.concatenate([enrolled, others]), codes))
+        training.append((np.concatenate([enrolled, others]), codes))
     trials = Sessions(enrolled, sessions.models), tested, models, segments
-    trained = [
-        plda.fit_plda(vectors, codes, plda.PldaConfig(prior=prior))[0] for vectors, codes in learnt
-    ]
-    return np.asarray(
-        np.mean([plda.plda_scores(one, *trials, sessions_as="mean") for one in trained], axis=0)
-    )
+    config = plda.PldaConfig(prior=prior)
+    ratios = []
+    for vectors, codes in training:
+        trained = plda.fit_plda(vectors, codes, config)[0]
+        ratios.append(plda.plda_scores(trained, *trials, sessions_as="mean"))
+    return np.asarray(np.mean(ratios, axis=0))
 
 
 def centred_units(vectors: Floats, centre: Floats, kind: str) -> Floats:
@@ -266,7 +265,7 @@ def centred_units(vectors: Floats, centre: Floats, kind: str) -> Floats:
     vectors : ndarray of shape (N, R)
     centre : ndarray of shape (R,)
     kind : str
-        What they are, such as "enrolled", for the error.
+        The name of such vectors in an error, such as "enrolled".
     """
     moved = vectors - centre
     least = _SAME * float(row_norms(vectors).max())
@@ -274,9 +273,13 @@ def centred_units(vectors: Floats, centre: Floats, kind: str) -> Floats:
 
 
 def mahalanobis_scores(
-    matrix: NDArray, sessions: Sessions, tests: NDArray, models: NDArray, segments: NDArray
+    matrix: NDArray[Any],
+    sessions: Sessions,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
 ) -> Floats:
-    """Return -(a - b)' M (a - b) / 2 of each trial, a the mean of its model's vectors and b the tested one.
+    """Return -(a - b)' M (a - b) / 2 for each trial, where a is the mean of its model's vectors and b the tested one.
 
     Parameters
     ----------
@@ -302,9 +305,10 @@ def mahalanobis_scores(
     for speaker recognition", Interspeech 2011.
     """
     matrix = np.asarray(matrix, np.float64)
-    if matrix.shape != (sessions.dimension,) * 2 or not np.isfinite(matrix).all():
+    shape = sessions.dimension, sessions.dimension
+    if matrix.shape != shape or not np.isfinite(matrix).all():
         raise DataError(
-            f"expected a finite Mahalanobis matrix of shape {(sessions.dimension,) * 2}, got {matrix.shape}",
+            f"expected a finite Mahalanobis matrix of shape {shape}, got {matrix.shape}",
             remedy="use one that was estimated on such vectors",
         )
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
@@ -312,15 +316,14 @@ def mahalanobis_scores(
         factor = plda.lower_factor(matrix, "the Mahalanobis matrix")
         # distances from a point in the middle: less is lost where the differences are taken by a product
         middle = tests.mean(axis=0)
-        enrolled, tested = (sessions.means - middle) @ factor, (tests - middle) @ factor
+        enrolled = (sessions.means - middle) @ factor
+        tested = (tests - middle) @ factor
         ones = np.ones((max(len(enrolled), len(tested)), 1))
-        left = np.hstack(
-            [enrolled, -0.5 * (enrolled**2).sum(axis=1, keepdims=True), ones[: len(enrolled)]]
-        )
-        right = np.hstack(
-            [tested, ones[: len(tested)], -0.5 * (tested**2).sum(axis=1, keepdims=True)]
-        )
-    return np.minimum(pair_products(left, right, models, segments), 0.0)
+        squares = -0.5 * (enrolled**2).sum(axis=1, keepdims=True)
+        enrolled = np.hstack([enrolled, squares, ones[: len(enrolled)]])
+        squares = -0.5 * (tested**2).sum(axis=1, keepdims=True)
+        tested = np.hstack([tested, ones[: len(tested)], squares])
+    return np.minimum(pair_products(enrolled, tested, models, segments), 0.0)
 
 
 def _spread(others: Sessions, centre: Floats, prior: float, least: float) -> Floats:
@@ -328,34 +331,40 @@ def _spread(others: Sessions, centre: Floats, prior: float, least: float) -> Flo
     moved = others.vectors - centre
     unit = Sessions(to_unit(moved, np.maximum(row_norms(moved), least)), others.models)
     differences = unit.vectors - unit.means[unit.models]
-    free, total = len(differences) - len(unit.counts), float((differences**2).sum())
+    n_free = len(differences) - len(unit.counts)
+    total = float((differences**2).sum())
     matrix = np.eye(unit.dimension)  # W is proportional to I + S / (p trace(S) / n)
-    if free > 0 and total > _SAME**2 * len(differences):
-        matrix += differences.T @ differences * (free / (prior * total))
+    if n_free > 0 and total > _SAME**2 * len(differences):
+        matrix += differences.T @ differences * (n_free / (prior * total))
     return matrix
 
 
 def _by_rows(function: Callable[[Floats], Floats], vectors: Floats, together: bool) -> Floats:
-    """Apply a function to all vectors, or to 48 at a time, filled up with zeros, so that no row depends on another."""
+    """Apply a function to all vectors, or to 48 at a time, padded with zeros, so that no row depends on another."""
     if together or not len(vectors):
         return function(vectors)
     filled = np.zeros((-(-len(vectors) // _ROWS) * _ROWS, vectors.shape[1]))
     filled[: len(vectors)] = vectors
-    return np.concatenate([function(rows) for rows in np.split(filled, len(filled) // _ROWS)])[
-        : len(vectors)
-    ]
+    blocks = np.split(filled, len(filled) // _ROWS)
+    return np.concatenate([*map(function, blocks)])[: len(vectors)]
 
 
-def _lengths(vectors: NDArray, beyond: NDArray | float, least: float, what: str) -> Floats:
+def _lengths(
+    vectors: NDArray[Any], beyond: NDArray[Any] | float, least: float, name: str
+) -> Floats:
     """Return the lengths of vectors with squares of further coordinates; DataError if one is not above `least`."""
     lengths: Floats = np.sqrt((vectors**2).sum(axis=1) + beyond)
-    if gone := int((~((lengths > least) & np.isfinite(lengths))).sum()):
-        text = f"nothing is left of {gone} of {len(vectors)} {what}s without the mean of the models"
+    n_bad = int((~((lengths > least) & np.isfinite(lengths))).sum())
+    if n_bad:
+        text = (
+            f"nothing is left of {n_bad} of {len(vectors)} {name}s without the mean of the models"
+        )
         raise DataError(text, remedy="correct the vectors, or use cosine")
     return lengths
 
 
-def _unit(vectors: Floats, what: str) -> Floats:
+def _unit(vectors: Floats, name: str) -> Floats:
     norms = row_norms(vectors)
-    check_norms(norms, np.array([f"row {row}" for row in range(len(vectors))], object), what=what)
+    rows = np.array([f"row {row}" for row in range(len(vectors))], object)
+    check_norms(norms, rows, what=name)
     return vectors / norms[:, None]

@@ -32,10 +32,11 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.work import one_blas_thread
 from spkver.backend.chain import parse_chain, train_chain
 from spkver.backend.plda import Sessions
-from spkver.backend.steps import STEPS, Training
+from spkver.backend.scoring import numbered_ids
+from spkver.backend.steps import STEPS, Step, Training
 from spkver.backend.transforms import apply_maps
 
-_LEFT_OUT = "on"  # vectors to adapt to have no place in fit(X, y)
+_LEFT_OUT = "on"  # fit(X, y) takes no vectors to adapt to
 _TRANSFORMERS = {
     step.name: step for step in STEPS if step.role == "map" and "adapt" not in step.needs
 }
@@ -71,7 +72,7 @@ def sklearn_step(name: str, **values: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """The class of a step, by which pickles of scikit-learn find it: `Lda` of "lda"."""
+    """The class of a step, such as `Lda` for "lda"; pickles of scikit-learn look it up here."""
     if name.lower() not in _NAMES or name != name.capitalize():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _transformer(name.lower())
@@ -89,15 +90,8 @@ def _transformer(name: str) -> type:
         ) from error
 
     step = _TRANSFORMERS.get(name)
-    defaults: dict[str, Any] = {"steps": "lda,plda", "seed": 0}
-    if step is not None:
-        defaults = {one.name: one.default for one in step.parameters if one.name != _LEFT_OUT}
+    defaults = _defaults(step)
     needs_speakers = step is None or bool(step.needs)
-    about = (
-        "maps of vectors and a scorer, a chain"
-        if step is None
-        else f"{step.about}; the step `{name}` of a chain"
-    )
 
     class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         def __init__(self, **values: Any) -> None:
@@ -117,10 +111,9 @@ def _transformer(name: str) -> type:
                 vectors = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
             check_dimensions(X, vectors, "X")
             if step is None:
-                # as text they have the order of the codes
-                self.backend_ = train_chain(
-                    vectors, self.steps, speakers=10**9 + codes, seed=self.seed
-                )
+                # numbers of equal length have the same order as texts
+                speakers = 10**9 + codes
+                self.backend_ = train_chain(vectors, self.steps, speakers=speakers, seed=self.seed)
                 self.maps_ = self.backend_.maps
             else:
                 values = parse_chain([{name: self.get_params()}])[0].values
@@ -133,33 +126,52 @@ def _transformer(name: str) -> type:
             check_is_fitted(self)
             return apply_maps(self.maps_, validate_data(self, X, dtype=np.float64, reset=False))
 
-        if step is None:
-
-            def pair_score(self, pairs: Any) -> NDArray[np.float64]:
-                """Return the score of each pair (n, 2, R) of an enrolled and a tested vector."""
-                both = np.asarray(pairs)
-                if both.ndim != 3 or both.shape[1] != 2:
-                    text = f"expected pairs of shape (n, 2, R), got {both.shape}"
-                    raise DataError(text, remedy="np.stack([enrolled, tested], axis=1)")
-                enrolled, tested = (self.transform(side) for side in np.moveaxis(both, 1, 0))
-                rows = np.arange(len(enrolled))
-                ids = rows.astype(str).astype(object)
-                trials = Trials(ids, ids, rows, rows)
-                return self.backend_.score_vectors(Sessions(enrolled, rows), tested, trials).values
-
         def __sklearn_tags__(self) -> Any:
             tags = super().__sklearn_tags__()
             tags.target_tags.required = needs_speakers
             return tags
 
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    named = [
-        inspect.Parameter(parameter, keyword, default=default)
-        for parameter, default in defaults.items()
-    ]
-    Transformer.__init__.__signature__ = inspect.Signature([own, *named])  # type: ignore[attr-defined]
+    if step is None:
+        about = "maps of vectors and a scorer, a chain"
+        Transformer.pair_score = _pair_score
+    else:
+        about = f"{step.about}; the step `{name}` of a chain"
+    Transformer.__init__.__signature__ = _signature(defaults)  # type: ignore[attr-defined]
     Transformer.__name__ = Transformer.__qualname__ = name.capitalize()
     Transformer.__module__ = __name__
     Transformer.__doc__ = f"{about[:1].upper()}{about[1:]}."
     return Transformer
+
+
+def _defaults(step: Step | None) -> dict[str, Any]:
+    """The defaults of an estimator's parameters, by name."""
+    if step is None:
+        return {"steps": "lda,plda", "seed": 0}
+    return {
+        parameter.name: parameter.default
+        for parameter in step.parameters
+        if parameter.name != _LEFT_OUT
+    }
+
+
+def _signature(defaults: dict[str, Any]) -> inspect.Signature:
+    """The signature of a constructor that takes these parameters by name."""
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for name, default in defaults.items():
+        parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        parameters.append(parameter)
+    return inspect.Signature(parameters)
+
+
+def _pair_score(estimator: Any, pairs: Any) -> NDArray[np.float64]:
+    """Return the score of each pair (n, 2, R) of an enrolled and a tested vector."""
+    both = np.asarray(pairs)
+    if both.ndim != 3 or both.shape[1] != 2:
+        text = f"expected pairs of shape (n, 2, R), got {both.shape}"
+        raise DataError(text, remedy="np.stack([enrolled, tested], axis=1)")
+    enrolled = estimator.transform(both[:, 0])
+    tested = estimator.transform(both[:, 1])
+    ids = numbered_ids(len(enrolled))
+    rows = np.arange(len(enrolled))
+    trials = Trials(ids, ids, rows, rows)
+    return estimator.backend_.score_vectors(Sessions(enrolled, rows), tested, trials).values

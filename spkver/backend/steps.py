@@ -1,8 +1,8 @@
 """The steps of a chain: the name, parameters, requirements and function of each.
 
-Everything that shows steps is made from the rows of `STEPS`: parsing and checks of chains, their file, help texts,
-scikit-learn's estimators and docs/backends.md. The formulas are in
-`spkver.backend.transforms` (maps of vectors), `spkver.backend.session_scores` and the modules of the other scorers.
+Parsing and checks of chains, their file, help texts, scikit-learn's estimators and docs/backends.md all follow the rows
+of `STEPS`. The formulas are in `spkver.backend.transforms` (maps of vectors), `spkver.backend.session_scores` and the
+modules of the other scorers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spkver.backend.kaldi import (
 )
 from spkver.backend.nap import fit_nap
 from spkver.backend.plda import Sessions
-from spkver.backend.scoring import score_trials
+from spkver.backend.scoring import numbered_ids, score_trials
 from spkver.backend.self_training import self_trained_scores, shifted_self_trained_scores
 from spkver.backend.session_scores import (
     adapted_cosine_scores,
@@ -60,7 +60,7 @@ ALIASES = {"center": "centre", "lnorm": "length"}
 
 @dataclass(frozen=True, eq=False)
 class Mahalanobis:
-    """The inverse of the covariance within speakers, (R, R), which is shrunk where it is singular."""
+    """The inverse of the covariance within speakers, (R, R); a singular covariance is shrunk first."""
 
     matrix: NDArray[np.floating]
 
@@ -74,10 +74,10 @@ class SvmBackground:
 
 @dataclass(frozen=True, eq=False)
 class PldaBackground:
-    """What an enrolled PLDA learns from besides the enrolled: vectors, (B, R), and their speakers, (B,)."""
+    """Vectors, (B, R), and their speakers, (B,), that an enrolled PLDA is trained on besides the enrolled."""
 
     vectors: Floats
-    speakers: NDArray
+    speakers: NDArray[Any]
 
     @property
     def sessions(self) -> Sessions | None:
@@ -100,9 +100,9 @@ class Parameter:
         None where it may be left out.
     about : str
     choices : tuple of str
-        The texts that it can be, all others refused.
+        The only texts that are allowed.
     least, most : float, optional
-        The smallest and the largest number that it can be.
+        The smallest and the largest number that is allowed.
     """
 
     name: str
@@ -132,8 +132,10 @@ class Training:
     adapt: Floats | None = None
 
     def on(self, on: str) -> Floats:
-        """Return the vectors to adapt to, if those are meant and there are any; else the training vectors."""
-        return self.vectors if on != "adapt" or self.adapt is None else self.adapt
+        """Return the vectors to adapt to for "adapt", if there are any; else the training vectors."""
+        if on == "adapt" and self.adapt is not None:
+            return self.adapt
+        return self.vectors
 
 
 @one_line
@@ -152,19 +154,21 @@ class Step:
     needs : tuple of str
         Keys of `NEEDS`.
     fit : callable, optional
-        Of a map: training vectors, then what it needs of speakers' codes or vectors to adapt to, and the parameters by
-        name to a map or several. Of a scorer: `Training` and the values of the parameters to its model.
+        Of a map: takes the training vectors, then the speakers' codes or the vectors to adapt to where it needs them,
+        and the parameters by name; returns one or several maps. Of a scorer: takes `Training` and the values of the
+        parameters; returns its model.
     score : callable, optional
-        Scores of a scorer: of its model, the values, enrolled `Sessions`, tested vectors, and codes of the trials.
+        Of a scorer: takes its model, the values, enrolled `Sessions`, tested vectors, and codes of the trials; returns
+        the scores.
     model : type, optional
-        Dataclass of arrays that a scorer learns, and a file holds; the last axis of its first array are the dimensions.
+        Dataclass of arrays that a scorer learns, and a file holds; the last axis of its first array is the dimension.
     limit : {"", "dimensions", "speakers"}
-        What the first parameter may not exceed: the dimensions of the vectors, or also the speakers minus 1. A map with
-        a limit leaves so many dimensions.
+        The first parameter may not exceed the dimensions of the vectors, or also not the speakers minus 1. A map with a
+        limit leaves as many dimensions as this parameter says.
     training_only : bool
-        The map is of the training vectors alone, as those of a test are of the other domain already.
+        The map is applied to the training vectors alone, as tested vectors are of the other domain already.
     of_list : {"", "models", "models and segments"}
-        What of the list of trials a score depends on besides the two sides of the trial.
+        The part of the trial list that a score depends on besides the two sides of its trial.
     """
 
     name: str
@@ -180,17 +184,21 @@ class Step:
     of_list: Literal["", "models", "models and segments"] = ""
 
     def learn(self, training: Training, values: Values) -> Any:
-        """Return the maps of a map as a tuple, or the model of a scorer; None of other steps."""
-        if self.fit is None or self.role != "map":
-            return None if self.fit is None else self.fit(training, values)
-        given = {name: value for name, value in values.items() if name != "on"}
-        others = (
-            [training.codes]
-            if "sessions" in self.needs
-            else [training.on("adapt")] * ("adapt" in self.needs)
-        )
-        found = self.fit(training.on(values.get("on", "training")), *others, **given)
-        return found if isinstance(found, tuple) else (found,)
+        """Return the maps of a map as a tuple, or the model of a scorer; None for other steps."""
+        if self.fit is None:
+            return None
+        if self.role != "map":
+            return self.fit(training, values)
+        given = dict(values)
+        arguments: list[NDArray[Any]] = [training.on(given.pop("on", "training"))]
+        if "sessions" in self.needs:
+            arguments.append(training.codes)
+        elif "adapt" in self.needs:
+            arguments.append(training.on("adapt"))
+        maps = self.fit(*arguments, **given)
+        if not isinstance(maps, tuple):
+            maps = (maps,)
+        return maps
 
 
 def _fit_plda(training: Training, values: Values) -> plda.Plda:
@@ -233,13 +241,12 @@ def _score_svm(
     model: SvmBackground,
     values: Values,
     sessions: Sessions,
-    tests: NDArray,
-    models: NDArray,
-    segments: NDArray,
+    tests: NDArray[Any],
+    models: NDArray[Any],
+    segments: NDArray[Any],
 ) -> Floats:
-    names, tested = (
-        np.array([*map(str, range(size))], object) for size in (len(sessions.counts), len(tests))
-    )
+    names = numbered_ids(len(sessions.counts))
+    tested = numbered_ids(len(tests))
     enrolled = Supervectors(names[sessions.models], names[sessions.models], sessions.vectors)
     config = SvmConfig(values["tolerance"], values["cost"], values["balanced"])
     try:
@@ -250,9 +257,8 @@ def _score_svm(
         text = f"the support vector machines have no finite solution: {error}"
         raise DataError(text, remedy="put the step length before svm") from error
     trials = Trials(names, tested, np.asarray(models, np.int32), np.asarray(segments, np.int32))
-    return score_trials(
-        trained, Supervectors(tested, tested, tests), trials, work=Work(jobs=1)
-    ).values
+    vectors = Supervectors(tested, tested, tests)
+    return score_trials(trained, vectors, trials, work=Work(jobs=1)).values
 
 
 def _keep_background(training: Training, values: Values) -> PldaBackground:
@@ -262,7 +268,7 @@ def _keep_background(training: Training, values: Values) -> PldaBackground:
 
 
 def _some_of_each(training: Training, most: int | None) -> SvmBackground:
-    """At most so many training vectors, evenly over the speakers: the first of each, the second, ..., drawn."""
+    """At most so many training vectors, evenly over the speakers: one drawn for each, a second for each, ..."""
     order = np.random.default_rng(0).permutation(len(training.codes))
     by_speaker = order[np.argsort(training.codes[order], kind="stable")]
     counts = np.bincount(training.codes)

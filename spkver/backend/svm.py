@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +34,17 @@ from spkbase.hdf5 import (
 )
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
-from spkver.backend.nap import Projection, combine_rows, gram_matrix, inner_products
+from spkver.backend.nap import Projection, combine_rows, gram_matrix, inner_products, projected
 from spkver.vectors import Supervectors
 
 _MODELS = 16  # in one task and in one block of a file
 
 
 def train_one(
-    background_gram: NDArray, cross_gram: NDArray, own_gram: NDArray, config: SvmConfig
+    background_gram: NDArray[Any],
+    cross_gram: NDArray[Any],
+    own_gram: NDArray[Any],
+    config: SvmConfig,
 ) -> tuple[Floats, float]:
     """Solve one machine from its kernel, the inner products of all its examples.
 
@@ -63,15 +67,13 @@ def train_one(
     """
     from sklearn.svm import SVC
 
-    n_background, n_own = len(background_gram), len(own_gram)
     kernel = np.block([[background_gram, cross_gram.T], [cross_gram, own_gram]])
     cost = config.cost or 1.0 / np.trace(kernel) * len(kernel)
     # the background comes first and has the lower label: the order decides which of equal solutions libsvm reaches
-    labels = np.concatenate([np.zeros(n_background), np.ones(n_own)])
+    labels = np.concatenate([np.zeros(len(background_gram)), np.ones(len(own_gram))])
     weight = "balanced" if config.balanced else None
-    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance, class_weight=weight).fit(
-        kernel, labels
-    )
+    machine = SVC(kernel="precomputed", C=cost, tol=config.tolerance, class_weight=weight)
+    machine.fit(kernel, labels)
     coefficients = np.zeros(len(kernel))
     coefficients[machine.support_] = machine.dual_coef_[0]
     return coefficients, float(machine.intercept_[0])
@@ -88,8 +90,8 @@ class SvmConfig:
     cost : float or None
         Penalty C; by default 1 / mean of the kernel's diagonal, for each model.
     balanced : bool
-        Weigh the penalty by the inverse of how many examples a side has, so that the few of the speaker count as much
-        as the many of the background.
+        Weight the penalty of each class by the inverse of its size, so that the speaker's few examples count as much as
+        the many of the background.
     """
 
     tolerance: float = 1e-3
@@ -115,7 +117,7 @@ class SvmModels:
     biases : ndarray of shape (M,)
     """
 
-    models: NDArray
+    models: NDArray[Any]
     weights: Rows
     biases: Floats
 
@@ -154,8 +156,7 @@ def train_svms(
     work : spkbase.work.Work
         The machines do not depend on the number of workers.
     destination : path, optional
-        Machines go straight into a file, as `write_svms` writes it, and the weights are read from it when they are
-        asked for.
+        Machines go straight into a file, as `write_svms` writes it, and the weights are read from it on access.
 
     Returns
     -------
@@ -168,8 +169,9 @@ def train_svms(
         If the arrays do not fit together, or the file cannot be written.
     """
     vectors = enrolment.vectors
-    shared = background.vectors if isinstance(background, Supervectors) else background
-    others: Rows = vectors_of(shared, "background vectors")
+    if isinstance(background, Supervectors):
+        background = background.vectors
+    others: Rows = vectors_of(background, "background vectors")
     if not len(others):
         raise DataError("no background vectors: a machine needs vectors of other speakers")
     if vectors.shape[1:] != others.shape[1:]:
@@ -180,12 +182,12 @@ def train_svms(
         rows_of_models.setdefault(model, []).append(row)
     models = sorted(rows_of_models)
 
-    held = np.asarray(others) if projection is None else projection.of_rows(others)
+    held = projected(others, projection)
     gram = gram_matrix(held, work=work)
-    # other processes read a background that is in a file; else they are sent it
-    negatives = (
-        (others, projection) if ships_items() and isinstance(others, StoredArray) else (held, None)
-    )
+    negatives: tuple[Rows, Projection | None] = (held, None)
+    if ships_items() and isinstance(others, StoredArray):
+        # other processes read the background from its file instead
+        negatives = (others, projection)
     groups = chunks([rows_of_models[model] for model in models], _MODELS)
     items = ((SelectedRows(vectors, np.concatenate(rows)), [*map(len, rows)]) for rows in groups)
     config = config or SvmConfig()
@@ -196,7 +198,8 @@ def train_svms(
 
     shape = len(models), vectors.shape[1]
     if destination is None:
-        weights, biases = np.empty(shape, vectors.dtype), np.empty(len(models))
+        weights = np.empty(shape, vectors.dtype)
+        biases = np.empty(len(models))
         fill_rows((weights, biases), blocks)
         return SvmModels(np.array(models, object), weights, biases)
     with new_file(destination) as file:
@@ -217,8 +220,9 @@ def write_svms(path: str | Path, machines: SvmModels) -> None:
 
 
 def open_svms(path: str | Path) -> SvmModels:
-    """Refer to the machines that `write_svms` or `train_svms` wrote; weights are read by rows, on access."""
-    small, weights = read_arrays(path, "models", "biases"), stored_array(path, "weights")
+    """Open the machines that `write_svms` or `train_svms` wrote; weights are read by rows, on access."""
+    small = read_arrays(path, "models", "biases")
+    weights = stored_array(path, "weights")
     check_forms(path, {**small, "weights": weights}, models="O1", weights="f2", biases="f1")
     return SvmModels(small["models"], weights, small["biases"])
 
@@ -229,22 +233,20 @@ def _train_block(
     gram: Floats,
     projection: Projection | None,
     config: SvmConfig,
-) -> tuple[NDArray, Floats]:
-    """Train some models, given their enrolment vectors and how many each has: weights (m, D) and biases (m,)."""
+) -> tuple[NDArray[Any], Floats]:
+    """Train some models on their enrolment vectors, of which each has a number: weights (m, D) and biases (m,)."""
     selected, n_vectors = block
-    positives = np.asarray(selected) if projection is None else projection.of_rows(selected)
-    background = (
-        np.asarray(negatives[0]) if negatives[1] is None else negatives[1].of_rows(negatives[0])
-    )
+    positives = projected(selected, projection)
+    background = projected(*negatives)
     # the kernels of all models against the background are one product
     cross = inner_products(positives, background)
-    coefficients, biases = np.zeros((len(n_vectors), len(gram))), np.empty(len(n_vectors))
+    coefficients = np.zeros((len(n_vectors), len(gram)))
+    biases = np.empty(len(n_vectors))
     weights = np.zeros((len(n_vectors), positives.shape[1]))
     for model, end in enumerate(np.cumsum(n_vectors)):
         rows = slice(end - n_vectors[model], end)
-        alpha, biases[model] = train_one(
-            gram, cross[rows], inner_products(positives[rows], positives[rows]), config
-        )
+        own = positives[rows]
+        alpha, biases[model] = train_one(gram, cross[rows], inner_products(own, own), config)
         coefficients[model] = alpha[: len(gram)]
-        weights[model] = alpha[len(gram) :] @ positives[rows].astype(np.float64)
+        weights[model] = alpha[len(gram) :] @ own.astype(np.float64)
     return combine_rows(coefficients, background, onto=weights).astype(positives.dtype), biases

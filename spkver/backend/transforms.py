@@ -10,8 +10,8 @@ between exactly. Sums are float64, taken over blocks of rows that the data fix, 
 
 A covariance whose smallest eigenvalue is below 1e-12 of its largest is singular as far as float64 can tell: fewer
 vectors than dimensions, constant dimensions, duplicates. Unless ``shrink`` is given, only such a covariance is shrunk
-(`regularised`). Others stay as they are to the bit, but if vectors are few the inverse is inaccurate: `warn_of_few`
-warns of it.
+(`regularised`). Others are not changed at all; if vectors are few, their inverse is inaccurate, and `warn_of_few` warns
+of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,8 +121,8 @@ def within_covariance(
     codes : ndarray of int of shape (N,)
         Class of each vector.
     weighting : {"vectors", "classes"}
-        Each vector counts the same, sum_i (x_i - m_c) (x_i - m_c)^T / N, so that total = within + between; or each
-        class does, the mean over classes of its covariance (divided by its own number), as in WCCN [1]_.
+        All vectors count the same, sum_i (x_i - m_c) (x_i - m_c)^T / N, so that total = within + between; or all
+        classes do: the mean of their covariances, each divided by its own number of vectors, as in WCCN [1]_.
 
     Returns
     -------
@@ -133,11 +134,10 @@ def within_covariance(
        recognition", Interspeech 2006.
     """
     counts, sums = class_sums(vectors, codes)
-    shares = (
-        np.full(len(codes), 1 / len(codes))
-        if weighting == "vectors"
-        else 1 / (len(counts) * counts[codes])
-    )
+    if weighting == "vectors":
+        shares = np.full(len(codes), 1 / len(codes))
+    else:
+        shares = 1 / (len(counts) * counts[codes])
     means = sums / counts[:, None]
     return _unless_rounding(scatter(vectors, means, codes, shares), means, counts.max())
 
@@ -160,9 +160,10 @@ def between_covariance(
     ndarray of float64 of shape (R, R)
     """
     counts, sums = class_sums(vectors, codes)
-    shares = (
-        counts / counts.sum() if weighting == "vectors" else np.full(len(counts), 1 / len(counts))
-    )
+    if weighting == "vectors":
+        shares = counts / counts.sum()
+    else:
+        shares = np.full(len(counts), 1 / len(counts))
     means = sums / counts[:, None]
     middle = sums.sum(axis=0)[None] / counts.sum()
     spread = scatter(means, middle, np.zeros(len(counts), np.int64), shares)
@@ -171,9 +172,9 @@ def between_covariance(
 
 @one_blas_thread()
 def regularised(
-    covariance: Floats, n_free: int, *, shrink: float | None = None, what: str = "covariance"
+    covariance: Floats, n_free: int, *, shrink: float | None = None, name: str = "covariance"
 ) -> Floats:
-    """Return a covariance that can be inverted: the same unless it is singular, else shrunk.
+    """Return a covariance that can be inverted: shrunk if it is singular, else unchanged.
 
     A singular one becomes (1 - a) S + a t I, t the mean eigenvalue trace(S) / R, with the share of the oracle
     approximating shrinkage of Chen et al. (2010) for n Gaussian vectors:
@@ -187,11 +188,11 @@ def regularised(
     covariance : ndarray of float64 of shape (R, R)
         Symmetric, no eigenvalue below 0.
     n_free : int
-        Vectors that it was estimated from, minus the means that were subtracted from them.
+        The number of vectors that it was estimated from, minus the number of means that were subtracted from them.
     shrink : float, optional
         Share a to use whether or not it is singular, from 0 to 1; one that leaves it singular is an error.
-    what : str
-        Its name, for errors.
+    name : str
+        Its name in errors.
 
     Raises
     ------
@@ -209,29 +210,31 @@ def regularised(
     Y. Chen, A. Wiesel, Y. C. Eldar and A. O. Hero, "Shrinkage algorithms for MMSE covariance estimation", IEEE
     Transactions on Signal Processing 58(10), 2010, equation 23.
     """
-    size, trace = len(covariance), float(np.trace(covariance))
+    size = len(covariance)
+    trace = float(np.trace(covariance))
     if not np.isfinite(covariance).all():
         raise DataError(
-            f"the {what} is not finite",
+            f"the {name} is not finite",
             remedy="scale the vectors: their squares are beyond float64",
         )
     if not trace > np.finfo(np.float64).tiny * size:
         raise DataError(
-            f"the {what} is 0: the vectors do not differ", remedy="give vectors that do"
+            f"the {name} is 0: the vectors do not differ", remedy="give vectors that do"
         )
     if shrink is None:
         if not is_singular(covariance):
-            warn_of_few(n_free, size, what, remedy="shrink, such as 0.1, or lda before it")
+            warn_of_few(n_free, size, name, remedy="shrink, such as 0.1, or lda before it")
             return covariance
         squares = float((covariance**2).sum())
         spread = (n_free + 1 - 2 / size) * (squares - trace**2 / size)
-        share = ((1 - 2 / size) * squares + trace**2) / spread if spread > 0 else 1.0
-        shrink = min(1.0, share)
-        logger.debug("the %s is singular: shrunk by %.3g", what, shrink)
+        shrink = 1.0
+        if spread > 0:
+            shrink = min(1.0, ((1 - 2 / size) * squares + trace**2) / spread)
+        logger.debug("the %s is singular: shrunk by %.3g", name, shrink)
     shrunk: Floats = (1 - shrink) * covariance + shrink * trace / size * np.eye(size)
     if is_singular(shrunk):
         raise DataError(
-            f"the {what} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out"
+            f"the {name} is singular with shrink {shrink:g}", remedy="raise shrink, or leave it out"
         )
     return shrunk
 
@@ -245,17 +248,17 @@ def regularised_within(
 ) -> Floats:
     """Return the covariance of vectors about the means of their classes, `regularised`; see `within_covariance`."""
     within = within_covariance(vectors, codes, weighting=weighting)
-    what = "covariance within speakers" if codes.any() else "total covariance"
-    return regularised(within, len(codes) - int(codes.max()) - 1, shrink=shrink, what=what)
+    name = "covariance within speakers" if codes.any() else "total covariance"
+    return regularised(within, len(codes) - int(codes.max()) - 1, shrink=shrink, name=name)
 
 
-def warn_of_few(n_free: int, size: int, what: str, *, remedy: str) -> None:
-    """Warn of a covariance that can be inverted but should not be: the scores look like scores, and are bad."""
+def warn_of_few(n_free: int, size: int, name: str, *, remedy: str) -> None:
+    """Warn if a covariance can be inverted but should not be: scores would look plausible, and be bad."""
     if n_free < _FEW * size:
         logger.warning(
             "the %s of %d dimensions is estimated from %d vectors (means subtracted), fewer than %d a dimension: its "
             "inverse is inaccurate, and scores may be worse than without this step (give %s)",
-            *(what, size, n_free, _FEW, remedy),
+            *(name, size, n_free, _FEW, remedy),
         )
 
 
@@ -275,39 +278,39 @@ class AffineMap:
     ----------
     offset : ndarray of float64 of shape (R,)
     matrix : ndarray of float64 of shape (R, K) or (R,)
-        The second is the diagonal of a matrix.
+        A matrix, or the diagonal of one.
     """
 
     offset: Floats
     matrix: Floats
 
     def __post_init__(self) -> None:
-        shapes = self.offset.shape, self.matrix.shape
-        if (
-            self.offset.ndim != 1
-            or self.matrix.ndim not in (1, 2)
-            or len(self.offset) != len(self.matrix)
-        ):
+        shape = self.matrix.shape
+        if self.offset.ndim != 1 or len(shape) not in (1, 2) or len(self.offset) != shape[0]:
             raise DataError(
-                f"expected an offset (R,) and a matrix (R, K) or (R,), got {shapes[0]} and {shapes[1]}"
+                f"expected an offset (R,) and a matrix (R, K) or (R,), got {self.offset.shape} and {shape}"
             )
         if not (np.isfinite(self.offset).all() and np.isfinite(self.matrix).all()):
             raise DataError("expected a map of finite numbers, got NaN or infinite ones")
 
-    def __call__(self, vectors: NDArray) -> Floats:
+    def __call__(self, vectors: NDArray[Any]) -> Floats:
         """Return the images (n, K) of vectors (n, R)."""
         moved = vectors - self.offset
-        return moved * self.matrix if self.matrix.ndim == 1 else moved @ self.matrix
+        if self.matrix.ndim == 1:
+            return moved * self.matrix
+        return moved @ self.matrix
 
 
 @dataclass(frozen=True)
 class LengthNorm:
     """The map y = x / |x| (Garcia-Romero and Espy-Wilson, "Analysis of i-vector length normalization", 2011)."""
 
-    def __call__(self, vectors: NDArray, names: NDArray | None = None) -> Floats:
+    def __call__(self, vectors: NDArray[Any], names: NDArray[Any] | None = None) -> Floats:
         """Return vectors (n, R) scaled to length 1; DataError names those of length 0."""
         norms = row_norms(vectors)
-        check_norms(norms, np.arange(len(vectors)).astype(object) if names is None else names)
+        if names is None:
+            names = np.arange(len(vectors)).astype(object)
+        check_norms(norms, names)
         return to_unit(vectors, norms)
 
 
@@ -315,7 +318,7 @@ Map = AffineMap | LengthNorm | Projection
 
 
 @one_blas_thread()
-def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = None) -> Floats:
+def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray[Any] | None = None) -> Floats:
     """Return vectors after map upon map, some thousand rows at a time.
 
     Parameters
@@ -334,31 +337,37 @@ def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray | None = No
     DataError
         If a vector has no length where it is to be scaled to 1.
     """
-    names = np.arange(len(vectors)).astype(object) if names is None else names
+    if names is None:
+        names = np.arange(len(vectors)).astype(object)
     blocks = []
     for start, stop in chunk_bounds(len(vectors), _ROWS):
         block = np.array(part(vectors, start, stop), np.float64)
         for step in maps:
             if isinstance(step, Projection):
                 block = step.of_rows(block)
+            elif isinstance(step, LengthNorm):
+                block = step(block, names[start:stop])
             else:
-                block = (
-                    step(block, names[start:stop]) if isinstance(step, LengthNorm) else step(block)
-                )
+                block = step(block)
         blocks.append(block)
-    return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+    if len(blocks) == 1:
+        return blocks[0]
+    return np.concatenate(blocks)
 
 
 def dimension_after(maps: Sequence[Map], dimension: int) -> int:
-    """Return the dimensions that vectors of so many have after the maps; DataError if the maps do not fit."""
+    """Return the dimension that vectors have after the maps, given their dimension; DataError if maps do not fit."""
     for step in maps:
-        if isinstance(step, LengthNorm):
+        if isinstance(step, Projection):
+            size = after = step.directions.shape[1]
+        elif isinstance(step, AffineMap):
+            size = len(step.offset)
+            after = step.matrix.shape[-1]
+        else:
             continue
-        size = step.directions.shape[1] if isinstance(step, Projection) else len(step.offset)
         if size != dimension:
             raise DataError(f"expected a map of {dimension} dimensions, got one of {size}")
-        if isinstance(step, AffineMap):
-            dimension = step.matrix.shape[-1]
+        dimension = after
     return dimension
 
 
@@ -389,13 +398,15 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
     values, directions = np.linalg.eigh(covariance)
     directions = signed(directions[:, ::-1])
     scaled = directions / np.sqrt(values[::-1])
-    return scaled @ directions.T if kind == "symmetric" else scaled
+    if kind == "symmetric":
+        return scaled @ directions.T
+    return scaled
 
 
 def inverse(covariance: Floats) -> Floats:
     """Return the inverse of a covariance that is not singular: symmetric, and positive definite.
 
-    By LU decomposition, which loses both properties where the covariance is ill-conditioned: then by its factor.
+    It is computed by LU decomposition; an ill-conditioned covariance, where that loses both properties, by its factor.
     """
     if np.linalg.cond(covariance) < _WELL_CONDITIONED:
         return np.asarray(np.linalg.inv(covariance))
@@ -431,9 +442,10 @@ def fit_whitening(vectors: Rows, *, kind: str = "full", shrink: float | None = N
     The diagonal one makes its diagonal 1, and is an error where a dimension is constant.
     """
     covariance = total_covariance(vectors)
+    middle = mean(vectors)
     if kind == "diagonal" and shrink is None:
         deviations = np.sqrt(np.diag(covariance))
-        size = np.maximum(np.abs(mean(vectors)), deviations.max())
+        size = np.maximum(np.abs(middle), deviations.max())
         constant = np.flatnonzero(is_negligible(deviations, size, share=share_of_sum(len(vectors))))
         if len(constant):
             some = ", ".join(map(str, constant[:3].tolist()))
@@ -444,13 +456,13 @@ def fit_whitening(vectors: Rows, *, kind: str = "full", shrink: float | None = N
             )
     else:
         covariance = regularised(
-            covariance, len(vectors) - 1, shrink=shrink, what="total covariance"
+            covariance, len(vectors) - 1, shrink=shrink, name="total covariance"
         )
-    return AffineMap(mean(vectors), whitening_matrix(covariance, kind))
+    return AffineMap(middle, whitening_matrix(covariance, kind))
 
 
 def fit_efr(vectors: Rows, *, rounds: int = 1) -> tuple[Map, ...]:
-    """Return the maps of the eigen factor radial: so many times whitening by the total covariance, then length norm.
+    """Return the maps of the eigen factor radial: whitening by the total covariance and length norm, `rounds` times.
 
     References
     ----------
@@ -475,7 +487,7 @@ def fit_sphnorm(vectors: Rows, codes: NDArray[np.integer], *, rounds: int = 1) -
 def fit_pca(vectors: Rows, *, rank: int | None = None) -> AffineMap:
     """Return the map (x - m) @ V to the leading eigenvectors of the covariance of the vectors (N, R), as columns V.
 
-    Where there are fewer vectors than dimensions they come from the inner products X X' = U L U': V = X' U L^(-1/2).
+    With fewer vectors than dimensions they are computed from the inner products X X' = U L U': V = X' U L^(-1/2).
 
     Raises
     ------
@@ -497,8 +509,9 @@ def fit_pca(vectors: Rows, *, rank: int | None = None) -> AffineMap:
             f"the {len(vectors)} vectors are all the same: they have no principal directions"
         )
     axes = axes[:, kept][:, ::-1]
-    directions = centred.T @ axes / np.sqrt(values[kept][::-1]) if is_wide else axes
-    return AffineMap(middle, signed(directions))
+    if is_wide:
+        axes = centred.T @ axes / np.sqrt(values[kept][::-1])
+    return AffineMap(middle, signed(axes))
 
 
 @one_blas_thread()
@@ -543,7 +556,8 @@ def fit_lda(
 
     n_classes = int(codes.max()) + 1
     limit = min(n_classes - 1, vectors.shape[1])
-    rank = limit if rank is None else rank
+    if rank is None:
+        rank = limit
     if not 1 <= rank <= limit:
         text = f"lda.rank is {rank}, but {n_classes} speakers in {vectors.shape[1]} dimensions allow 1 to {limit}"
         raise ConfigError(text, remedy="lower it, or give more speakers")
@@ -586,29 +600,27 @@ def fit_coral(source: Rows, target: Rows, *, shrink: float | None = None) -> Aff
     Parameters
     ----------
     source : ndarray or StoredArray of shape (N, R)
-        Vectors that are mapped: those with speakers, which later steps are trained on.
+        Vectors that are mapped: the training vectors of later steps.
     target : ndarray or StoredArray of shape (M, R)
         Vectors of the other domain, which need no speakers.
     shrink : float, optional
-        Of both covariances, where it is not only those that are singular.
+        Share of shrinkage of both covariances; by default only of singular ones.
 
     References
     ----------
     B. Sun, J. Feng and K. Saenko, "Return of frustratingly easy domain adaptation", AAAI 2016, algorithm 1.
     """
-    means, roots = [], []
-    for vectors, what in (
-        (source, "covariance of the training vectors"),
-        (target, "covariance to adapt to"),
-    ):
-        covariance = regularised(
-            total_covariance(vectors), len(vectors) - 1, shrink=shrink, what=what
-        )
-        means.append(mean(vectors))
-        roots.append(whitening_matrix(covariance, "symmetric"))
-    matrix = roots[0] @ np.linalg.inv(roots[1])
+
+    def whitening(vectors: Rows, name: str) -> Floats:
+        total = total_covariance(vectors)
+        covariance = regularised(total, len(vectors) - 1, shrink=shrink, name=name)
+        return whitening_matrix(covariance, "symmetric")
+
+    of_source = whitening(source, "covariance of the training vectors")
+    of_target = whitening(target, "covariance to adapt to")
     # (x - offset) @ matrix = (x - m_s) @ matrix + m_t
-    return AffineMap(means[0] - means[1] @ roots[1] @ np.linalg.inv(roots[0]), matrix)
+    offset = mean(source) - mean(target) @ of_target @ np.linalg.inv(of_source)
+    return AffineMap(offset, of_source @ np.linalg.inv(of_target))
 
 
 def signed(directions: Floats) -> Floats:
@@ -618,10 +630,11 @@ def signed(directions: Floats) -> Floats:
 
 
 def _unless_rounding(covariance: Floats, means: Floats, count: float) -> Floats:
-    """Return a covariance, or zeros where equal vectors differ from their mean, of so many, by its rounding alone."""
+    """Return a covariance, or zeros where it is no more than the rounding error of means of `count` equal vectors."""
     deviation = np.sqrt(np.trace(covariance))
-    is_rounding = is_negligible(deviation, row_norms(means).max(), share=share_of_sum(count))
-    return 0 * covariance if is_rounding else covariance
+    if is_negligible(deviation, row_norms(means).max(), share=share_of_sum(count)):
+        return 0 * covariance
+    return covariance
 
 
 @one_blas_thread()
@@ -629,9 +642,7 @@ def _spherical(vectors: Rows, codes: NDArray[np.integer], rounds: int) -> tuple[
     maps: list[Map] = []
     current: Rows = vectors
     for _ in range(rounds):
-        maps += [
-            AffineMap(mean(current), whitening_matrix(regularised_within(current, codes))),
-            LengthNorm(),
-        ]
+        whitening = whitening_matrix(regularised_within(current, codes))
+        maps += [AffineMap(mean(current), whitening), LengthNorm()]
         current = apply_maps(maps[-2:], current)
     return tuple(maps)

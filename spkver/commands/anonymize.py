@@ -86,10 +86,11 @@ def anonymize(
         settings=settings,
         defaults={"name": name, "level": level, "command": command},
     )
-    ending = f"_{name.rpartition(':')[2]}" if suffix is None else suffix
-    check_suffix(ending)
+    if suffix is None:
+        suffix = f"_{name.rpartition(':')[2]}"
+    check_suffix(suffix)
     folder = datadir.resolve()
-    target = folder.with_name(folder.name + ending)
+    target = folder.with_name(folder.name + suffix)
     with console.echo_log():
         pipes = folder.with_name(f"{folder.name}.pipes")
         source = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=pipes, jobs=jobs)
@@ -176,7 +177,9 @@ def anonymize_vectors(
     rules = PseudoSpeakerRules(distance, sex, level, farthest, mean_of, seed, draws)
     originals = read_embeddings(source, speakers=segment_speakers, allow_pickle=allow_pickle)
     voices = read_embeddings(pool, speakers=pool_speakers, allow_pickle=allow_pickle)
-    trained = None if backend is None else read_backend(backend)
+    trained = None
+    if backend is not None:
+        trained = read_backend(backend)
     people = _sexes(sexes, {*originals.speakers, *voices.speakers})
     with console.echo_log():
         made = anonymize_embeddings(originals, voices, rules, sexes=people, backend=trained)

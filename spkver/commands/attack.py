@@ -7,7 +7,7 @@ import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -159,10 +159,9 @@ def score(
         scores = score_trials(
             {loaded.name: loaded}, enrolled, tested, trials.trials(), work=work, jobs=jobs
         )
-        models = (enrolled.speakers.get(model, model) for model in trials.model_ids)
-        warn_of_trained(
-            loaded.heard, {*models, *(tested.speakers[segment] for segment in trials.segment_ids)}
-        )
+        speakers = {enrolled.speakers.get(model, model) for model in trials.model_ids}
+        speakers.update(tested.speakers[segment] for segment in trials.segment_ids)
+        warn_of_trained(loaded.heard, speakers)
     write_scores(output, scores[loaded.name])
     click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
 
@@ -192,48 +191,42 @@ def verify(
     from spkver.attackers import score as score_trials
     from spkver.backend import read_backend
     from spkver.datadir import DataDir
-    from spkver.extractors import embed_directory, find_weights, open_extractor
+    from spkver.extractors import embed_directory, open_extractor
 
     if attacker and (extractor or backend):
         raise click.UsageError(
             "--attacker has its features and backend: give no --extractor or --backend"
         )
-    loaded = None if backend is None else read_backend(backend)
-    if loaded is not None and loaded.adapts_to_list:
-        raise ConfigError(
-            "its scores are adapted to a list of trials, and this is one trial", file=backend
-        )
-    recordings, trial = {"first": first, "second": second}, Trials.from_ids(["first"], ["second"])
+    loaded = None
+    if backend is not None:
+        loaded = read_backend(backend)
+        if loaded.adapts_to_list:
+            text = "its scores are adapted to a list of trials, and this is one trial"
+            raise ConfigError(text, file=backend)
+    recordings = {"first": first, "second": second}
+    trial = Trials.from_ids(["first"], ["second"])
     with tempfile.TemporaryDirectory() as work, echo_log(logging.WARNING):
         both = DataDir(Path(work) / "both", recordings, {name: name for name in recordings})
         if attacker is not None:
             trained = load_attacker(attacker)
-            how, scores = (
-                trained.name,
-                score_trials({"": trained}, both, both, trial, work=work, jobs=1)[""],
-            )
+            means = trained.name
+            scores = score_trials({"": trained}, both, both, trial, work=work, jobs=1)[""]
             value = scores.values[0]
         else:
             if extractor is None:
-                try:
-                    find_weights(extractor := "campplus")
-                except ConfigError as error:
-                    remedy = "give --attacker or --extractor, or get the weights: spkver weights campplus"
-                    raise ConfigError(
-                        "no network to compare voices is installed", remedy=remedy
-                    ) from error
+                extractor = _usual_extractor()
             vectors = embed_directory(
                 both, open_extractor(extractor), Path(work) / "vectors.npz", work=Work(1)
             )
-            unit = vectors.vectors / vectors.norms()[:, None]
-            how = f"{extractor}, {'cosine' if loaded is None else backend}"
-            value = (
-                unit[0] @ unit[1]
-                if loaded is None
-                else loaded.score(vectors, vectors, trial).values[0]
-            )
+            if loaded is None:
+                means = f"{extractor}, cosine"
+                unit = vectors.vectors / vectors.norms()[:, None]
+                value = unit[0] @ unit[1]
+            else:
+                means = f"{extractor}, {backend}"
+                value = loaded.score(vectors, vectors, trial).values[0]
     if loaded is None or loaded.calibration is None:
-        click.echo(f"score: {value:.4f} ({how})")
+        click.echo(f"score: {value:.4f} ({means})")
         text = "Without calibration this has no absolute meaning: higher is more similar. "
         text += "Compare it with scores of pairs"
         click.echo(
@@ -241,12 +234,25 @@ def verify(
         )
         return
     odds = math.exp(min(abs(value), 700.0))
-    more, less = (
-        ("one person speaks in both", "two do") if value > 0 else ("two persons speak", "one does")
-    )
-    click.echo(f"log-likelihood ratio: {value:.4f} ({how})")
-    text = f"The recordings are {odds:,.3g} times as probable if {more} as if {less}, where they are like those"
+    hypotheses = "two persons speak as if one does"
+    if value > 0:
+        hypotheses = "one person speaks in both as if two do"
+    click.echo(f"log-likelihood ratio: {value:.4f} ({means})")
+    text = f"The recordings are {odds:,.3g} times as probable if {hypotheses}, where they are like those"
     click.echo(f"{text} that the calibration was trained on.")
+
+
+def _usual_extractor() -> str:
+    """Return the extractor that is used if none is named; a ConfigError if it is not installed."""
+    from spkver.extractors import find_weights
+
+    try:
+        find_weights("campplus")
+    except ConfigError as error:
+        remedy = "give --attacker or --extractor, or get the weights: spkver weights campplus"
+        text = "no network to compare voices is installed"
+        raise ConfigError(text, remedy=remedy) from error
+    return "campplus"
 
 
 def _read(
@@ -255,11 +261,8 @@ def _read(
     """Read data directories; the output of each one's shell commands has a folder of its own: ids may be the same."""
     from spkver.datadir import read_datadir
 
-    folders = [
-        work / f"pipes-{number}-{datadir.resolve().name}" for number, datadir in enumerate(datadirs)
-    ]
-    how: dict[str, Any] = {"allow_pipes": allow_pipes, "jobs": jobs}
-    return [
-        read_datadir(one, pipes_to=folder, **how)
-        for one, folder in zip(datadirs, folders, strict=True)
-    ]
+    read = []
+    for number, path in enumerate(datadirs):
+        folder = work / f"pipes-{number}-{path.resolve().name}"
+        read.append(read_datadir(path, allow_pipes=allow_pipes, pipes_to=folder, jobs=jobs))
+    return read

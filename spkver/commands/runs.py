@@ -101,11 +101,10 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
 def last_progress(log: Path) -> list[str]:
     """Return what a run has logged last of its estimated cost and, if it runs without a terminal, of its progress."""
     begun = log.read_text(encoding="utf-8").rpartition(": spkver ")[2]
-    lines = (
-        re.findall(pattern, begun)
-        for pattern in (r"about .* if all is new.*", r": (.* % after .* left)")
-    )
-    return [found[-1] for found in lines if found]
+    lines = []
+    for pattern in (r"about .* if all is new.*", r": (.* % after .* left)"):
+        lines += re.findall(pattern, begun)[-1:]
+    return lines
 
 
 def _recipe(name: str) -> Callable[..., None]:

@@ -61,7 +61,6 @@ def datadir(
       spkver datadir recordings --output data/mine --sexes speakers.tsv
       spkver datadir cv/clips --table cv/validated.tsv --speaker client_id --path path --output data/cv
     """
-    from spkver.audio import check_headers, doubtful_recordings, usable_recordings
     from spkver.datadir import (
         datadir_of_folder,
         datadir_of_table,
@@ -82,32 +81,14 @@ def datadir(
             )
         else:
             made = datadir_of_folder(folder, output, separator=separator)
-        if output.resolve() in {
-            above.resolve() for path in made.recordings.values() for above in path.parents
-        }:
-            raise DataError(
-                "holds recordings of FOLDER", file=output, remedy="choose another --output"
-            )
-        problems = Problems()
-        usable = usable_recordings(made.recordings, problems)
-        usable = {name: usable[name] for name in check_headers(usable, problems=problems)}
-        try:
-            problems.raise_if_any()
-        except DataError as error:
-            text = f"{len(made) - len(usable)} of {len(made)} recordings"
-            if not drop_unusable:
-                remedy = "correct them, or leave them out: drop_unusable=True"
-                raise DataError(
-                    f"{text} cannot be used: {error}", file=folder, remedy=remedy
-                ) from error
-            logger.warning("%s: %s are left out: %s", folder, text, error)
-        made = replace(
-            made, recordings=usable, speakers={name: made.speakers[name] for name in usable}
-        )
-        for doubt in doubtful_recordings(made.recordings):
-            logger.warning("%s: %s", folder, doubt)
-    speakers = set(made.speakers.values())
+        target = output.resolve()
+        for recording in made.recordings.values():
+            if target in map(Path.resolve, recording.parents):
+                remedy = "choose another --output"
+                raise DataError("holds recordings of FOLDER", file=output, remedy=remedy)
+        made = _usable(made, folder, drop_unusable)
     if sexes is not None:
+        speakers = set(made.speakers.values())
         made = replace(made, sexes=match_sexes(read_sexes(sexes), speakers, sexes))
     write_datadir(made)
     click.echo(f"{output}: {len(made)} utterances of {_people(made)}")
@@ -186,21 +167,18 @@ def split(
             rules=rules,
             missing=missing,
         )
-    if (
-        anonymised is not None
-        and recorded_anonymizer(datadir)
-        and not recorded_anonymizer(anonymised.path)
-    ):
+    if twin is not None and recorded_anonymizer(datadir) and not recorded_anonymizer(twin):
         about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
         click.echo(f"Warning: {datadir}: {about}", err=True)
     sets.write()
-    click.echo(
-        "\n".join([_counts(sets.original.parts()), *(f"Note: {note}." for note in sets.notes)])
-    )
-    start = "" if twin is None else "The anonymised twin is split in the same way. "
+    click.echo(_counts(sets.original.parts()))
+    for note in sets.notes:
+        click.echo(f"Note: {note}.")
+    if twin is not None:
+        click.echo("The anonymised twin is split in the same way. ", nl=False)
     suffix = suffix or "_mcadams"
     click.echo(
-        f"{start}Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results"
+        f"Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results"
     )
 
 
@@ -250,10 +228,10 @@ def librispeech(
         "corpus": "LibriSpeech",
         "subsets": list(corpus.recordings),
         "year": year,
+        "lists": "the challenge's",
     }
-    record |= (
-        {"lists": "the challenge's"} if lists is not None else {"lists": "drawn", "seed": seed}
-    )
+    if lists is None:
+        record |= {"lists": "drawn", "seed": seed}
     write_prepared(parts, {"text": corpus.transcripts}, ("librispeech.json", record))
     click.echo(_counts(parts))
 
@@ -277,8 +255,8 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     corpus = read_iemocap(iemocap)
     parts = make_iemocap_sets(corpus, output, lists=lists)
     folds = dict(map(speaker_and_fold, corpus.recordings))
-    how = "by rule" if lists is None else "the challenge's"
-    record = {"corpus": "IEMOCAP", "lists": how, "left_out": corpus.left_out}
+    source = "by rule" if lists is None else "the challenge's"
+    record = {"corpus": "IEMOCAP", "lists": source, "left_out": corpus.left_out}
     more = {"utt2emo": corpus.emotions, "spk2fold": folds, "text": corpus.transcripts}
     write_prepared(parts, more, ("iemocap.json", record))
     click.echo(_counts(parts))
@@ -429,6 +407,28 @@ def export_features(store: Path, folder: Path) -> None:
     from spkver.features import export_sidekit, read_feature_table
 
     click.echo(f"{export_sidekit(read_feature_table(store), folder)} files in {folder}")
+
+
+def _usable(datadir: DataDir, folder: Path, drop_unusable: bool) -> DataDir:
+    """Return the part of a data directory whose recordings can be used, and warn of doubtful ones."""
+    from spkver.audio import check_headers, doubtful_recordings, usable_recordings
+
+    problems = Problems()
+    usable = usable_recordings(datadir.recordings, problems)
+    usable = {name: usable[name] for name in check_headers(usable, problems=problems)}
+    try:
+        problems.raise_if_any()
+    except DataError as error:
+        text = f"{len(datadir) - len(usable)} of {len(datadir)} recordings"
+        if not drop_unusable:
+            text += f" cannot be used: {error}"
+            remedy = "correct them, or leave them out: drop_unusable=True"
+            raise DataError(text, file=folder, remedy=remedy) from error
+        logger.warning("%s: %s are left out: %s", folder, text, error)
+    speakers = {name: datadir.speakers[name] for name in usable}
+    for doubt in doubtful_recordings(usable):
+        logger.warning("%s: %s", folder, doubt)
+    return replace(datadir, recordings=usable, speakers=speakers)
 
 
 def _people(part: DataDir) -> str:

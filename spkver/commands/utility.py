@@ -98,7 +98,8 @@ def emotion(
         learnt = read_datadir(
             train, allow_pipes=allow_pipes, pipes_to=output / "audio" / train.name
         )
-    emotions, folds = read_emotions(learnt), read_folds(test)
+    emotions = read_emotions(learnt)
+    folds = read_folds(test)
     config = {"speaker_normalisation": not no_speaker_normalisation}
     with echo_log(), start_run(output, config, jobs=jobs, force=force) as run:
         recognised = recognise_emotions(run, test, learnt, emotions, folds=folds, **config)

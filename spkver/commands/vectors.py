@@ -151,7 +151,10 @@ def step_rows() -> list[tuple[str, str]]:
     rows = []
     for step in STEPS:
         names = ", ".join(parameter.name for parameter in step.parameters)
-        rows.append((step.name, step.about + (f" ({names})" if names else "")))
+        about = step.about
+        if names:
+            about += f" ({names})"
+        rows.append((step.name, about))
     return rows
 
 
@@ -204,7 +207,9 @@ def train(
 
     steps = read_chain(chain)
     training = read_embeddings(vectors, speakers=speakers, allow_pickle=allow_pickle)
-    others = None if adapt is None else read_embeddings(adapt, allow_pickle=allow_pickle)
+    others = None
+    if adapt is not None:
+        others = read_embeddings(adapt, allow_pickle=allow_pickle)
     with echo_log():
         warn_of_copies(training, what="training utterances have copies")
         if others is not None:
@@ -247,7 +252,8 @@ def score(
     from spkver.backend import read_backend, warn_of_trained
 
     check_extension(output)
-    loaded, listed = read_backend(trained), read_trials(trials)
+    loaded = read_backend(trained)
+    listed = read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=speakers, allow_pickle=allow_pickle)
     tested = read_embeddings(test, allow_pickle=allow_pickle)
     with echo_log():
@@ -264,7 +270,8 @@ def score(
             f"note: scores are adapted to this list, to all its {sides}: scores of another list, or"
         )
         click.echo(f"{text} of a part of this one, are not comparable with them", err=True)
-        if (groups := _groups_that_never_meet(listed)) > 1:
+        groups = _groups_that_never_meet(listed)
+        if groups > 1:
             text = f"Warning: the trials fall into {groups} groups of models and segments that never meet, such as the"
             text += " sexes. Scores that adapt to all of them recognise fewer speakers: give each group its own list"
             click.echo(text, err=True)
@@ -286,13 +293,14 @@ def import_kaldi(
     """
     from spkver import backend
 
-    centre = None if mean is None else backend.read_kaldi_matrix(mean)
+    centre = None
+    if mean is not None:
+        centre = backend.read_kaldi_matrix(mean)
     is_vbx = transform is not None and transform.suffix in (".h5", ".hdf5")
     read = backend.read_vbx_transform if is_vbx else backend.read_kaldi_matrix
     lda = None if transform is None else read(transform)
-    made = backend.backend_from_kaldi(
-        backend.read_kaldi_plda(plda), mean=centre, transform=lda, length=length
-    )
+    model = backend.read_kaldi_plda(plda)
+    made = backend.backend_from_kaldi(model, mean=centre, transform=lda, length=length)
     backend.write_backend(output, made)
     click.echo(f"{output}: {made!r}")
 

@@ -37,3 +37,35 @@ from spkver.corpora.simulated import (
 )
 from spkver.corpora.simulated_challenge import SHAPES, simulate_challenge
 from spkver.corpora.voices import loader
+
+__all__ = [
+    "PART_SENTENCES",
+    "SHAPES",
+    "SIMULATION_RECORD",
+    "CorpusSize",
+    "Iemocap",
+    "LibriSpeech",
+    "ListOptions",
+    "Rsr2015",
+    "Sizes",
+    "SpeakerRanges",
+    "draw_prompts",
+    "enrolment_lines",
+    "is_simulated",
+    "key_files",
+    "list_hashes",
+    "loader",
+    "make_iemocap_sets",
+    "make_librispeech_sets",
+    "read_iemocap",
+    "read_librispeech",
+    "read_rsr2015",
+    "simulate_challenge",
+    "simulate_rsr2015",
+    "simulate_voiceprivacy",
+    "speaker_and_fold",
+    "split_speakers",
+    "trial_lines",
+    "write_lists",
+    "write_prepared",
+]

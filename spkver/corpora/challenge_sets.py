@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,6 @@ EMOTIONS = {"neu": "neu", "sad": "sad", "ang": "ang", "hap": "hap", "exc": "hap"
 """Labels of the corpus that are kept, and the emotion of each."""
 OTHER_LABELS = ("fru", "sur", "fea", "dis", "oth", "xxx")
 PARTS = ("IEMOCAP_dev", "IEMOCAP_test")
-_SESSION = re.compile(r"Session([1-5])")
 _LINE = re.compile(r"\[[0-9.]+ - [0-9.]+\]\s+(?P<id>\S+)\s+(?P<label>\S+)\s+\[.*\]\s*$")
 _WORDS = re.compile(r"(\S+) \[[0-9.]+ ?- ?[0-9.]+\]:(.*)")
 _IEMOCAP_ID = re.compile(
@@ -130,7 +129,8 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
     seen: dict[str, Path] = {}
     for subset in subsets:
         folder = root / subset
-        if unfit := unfit_id(subset):
+        unfit = unfit_id(subset)
+        if unfit:
             problems.add(f"subset {subset!r} {unfit}", remedy="name one such as test-clean")
             continue
         if not folder.is_dir():
@@ -140,22 +140,15 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
         if not recordings[subset]:
             problems.add("no .flac file below it", file=folder, remedy="unpack the subset again")
         words = _read_transcripts(folder, problems)
-        for names, others, what in (
-            (recordings[subset], words, "recordings without a transcript"),
-            (words, recordings[subset], "transcripts without a recording"),
-        ):
-            if alone := sorted(set(names) - set(others)):
-                problems.add(
-                    f"{len(alone)} {what}: {few(alone, repr)}",
-                    file=folder,
-                    remedy="unpack the subset again",
-                )
         transcripts |= words
+        again = "unpack the subset again"
+        spoken = recordings[subset].keys()
+        _report(spoken - words, "recordings without a transcript", folder, again, problems)
+        _report(words.keys() - spoken, "transcripts without a recording", folder, again, problems)
         if sexes:
-            speakers = {speaker_of(utterance) for utterance in recordings[subset]}
-            if unknown := sorted(speakers - sexes.keys()):
-                text = f"{len(unknown)} speakers of {subset} are not in it: {few(unknown, repr)}"
-                problems.add(text, file=root / SPEAKERS, remedy="use the list of the corpus")
+            unknown = {speaker_of(utterance) for utterance in spoken} - sexes.keys()
+            text = f"speakers of {subset} are not in it"
+            _report(unknown, text, root / SPEAKERS, "use the list of the corpus", problems)
     problems.raise_if_any()
     return LibriSpeech(recordings, transcripts, sexes)
 
@@ -205,7 +198,8 @@ def make_librispeech_sets(
         With all problems: lists that are missing or malformed, name unknown utterances or speakers, or contradict the
         ids; too few speakers or utterances to draw from.
     """
-    output, problems = Path(output), Problems(lists)
+    output = Path(output)
+    problems = Problems(lists)
     made = []
     for subset, recordings in corpus.recordings.items():
         speakers = {utterance: speaker_of(utterance) for utterance in sorted(recordings)}
@@ -224,9 +218,8 @@ def make_librispeech_sets(
             enrolls = part_of(everything, output / f"{stem}_enrolls", tested.enrolls)
             made.append(replace(enrolls, enrolls=tuple(sorted(tested.enrolls))))
             for name, key in tested.trials.items():
-                part = part_of(
-                    everything, output / f"{stem}_trials_{name}", key.segment_ids.tolist()
-                )
+                folder = output / f"{stem}_trials_{name}"
+                part = part_of(everything, folder, key.segment_ids.tolist())
                 made.append(replace(part, trials=key))
     problems.raise_if_any()
     return made
@@ -241,41 +234,37 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
         If a sex has fewer than two speakers, or an enrolled speaker one utterance.
     """
     enrolls: list[str] = []
-    by_speaker, enrolled = datadir.by_speaker(), dict[str, list[str]]()
+    enrolled: dict[str, list[str]] = {}
+    by_speaker = datadir.by_speaker()
     problems = Problems(datadir.path)
     for sex in _SEXES:
-        people = draw_order(
-            (name for name in by_speaker if datadir.sexes[name] == sex), seed, "speaker"
-        )
+        people = [name for name in by_speaker if datadir.sexes[name] == sex]
         if len(people) < 2:
-            problems.add(
-                f"{len(people)} speakers of sex {sex!r}: expected at least two",
-                remedy="unpack all of it",
-            )
-        enrolled[sex] = sorted(people[: max(2, round(0.75 * len(people)))])
+            text = f"{len(people)} speakers of sex {sex!r}: expected at least two"
+            problems.add(text, remedy="unpack all of it")
+        n_enrolled = max(2, round(0.75 * len(people)))
+        enrolled[sex] = sorted(draw_order(people, seed, "speaker")[:n_enrolled])
         for speaker in enrolled[sex]:
             utterances = by_speaker[speaker]
             if len(utterances) < 2:
-                problems.add(
-                    f"speaker {speaker!r} has one utterance, expected two: for enrolment and for a trial"
-                )
-            enrolls += draw_order(utterances, seed, "utterance")[
-                : max(1, round(len(utterances) / 3))
-            ]
+                text = f"speaker {speaker!r} has one utterance, expected two: for enrolment and for a trial"
+                problems.add(text)
+            n_enrolls = max(1, round(len(utterances) / 3))
+            enrolls += draw_order(utterances, seed, "utterance")[:n_enrolls]
     problems.raise_if_any()
     tried = sorted(set(datadir.speakers) - set(enrolls))
     trials = {}
     for name in lists:
         sexes = _SEXES if name == "mixed" else (name,)
-        chosen = {
-            utt: datadir.speakers[utt]
-            for utt in tried
-            if datadir.sexes[datadir.speakers[utt]] in sexes
-        }
-        part = DataDir(datadir.path, {}, chosen)
-        trials[name] = full_cross(
-            sorted(speaker for sex in sexes for speaker in enrolled[sex]), part
-        )
+        models: list[str] = []
+        for sex in sexes:
+            models += enrolled[sex]
+        tested = {}
+        for utterance in tried:
+            speaker = datadir.speakers[utterance]
+            if datadir.sexes[speaker] in sexes:
+                tested[utterance] = speaker
+        trials[name] = full_cross(sorted(models), DataDir(datadir.path, {}, tested))
     return Tested(tuple(sorted(enrolls)), trials)
 
 
@@ -301,15 +290,21 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
         for file in files:
             with problems.noted():
                 keys.append(read_key(file, Choice(layout="model,segment,label")))
-        if len(keys) == len(files) == 1:
-            trials[name] = keys[0]
-        elif len(keys) == len(files):  # every model of both lists against every segment of them
-            models = sorted({str(model) for key in keys for model in key.model_ids})
-            segments = sorted({str(segment) for key in keys for segment in key.segment_ids})
-            speakers = {segment: speaker_of(segment) for segment in segments}
-            trials[name] = full_cross(models, DataDir(Path(), {}, speakers))
+        if len(keys) == len(files):
+            trials[name] = keys[0] if len(keys) == 1 else _crossed(keys)
     problems.raise_if_any()
     return Tested(enrolls, trials)
+
+
+def _crossed(keys: Sequence[Key]) -> Key:
+    """Return the trials of every model of some keys with every segment of them."""
+    models: set[str] = set()
+    segments: set[str] = set()
+    for key in keys:
+        models.update(key.model_ids.tolist())
+        segments.update(key.segment_ids.tolist())
+    speakers = {segment: speaker_of(segment) for segment in sorted(segments)}
+    return full_cross(sorted(models), DataDir(Path(), {}, speakers))
 
 
 @one_line
@@ -396,13 +391,20 @@ def read_iemocap(root: str | Path) -> Iemocap:
     problems.raise_if_any()
     emotions = {utterance: EMOTIONS[labels[utterance]] for utterance in recordings}
     others = Counter(label for label in labels.values() if label not in EMOTIONS)
-    words = {
-        match[1]: " ".join(re.findall(r"[A-Z0-9']+", re.sub(r"\[.*?\]", " ", match[2].upper())))
-        for file in sorted(root.glob("Session[1-5]/dialog/transcriptions/Ses*.txt"))
-        for line in read_text_bytes(file).decode("latin-1").splitlines()
-        if (match := _WORDS.match(line)) is not None and match[1] in recordings
-    }
+    words = _read_words(root, recordings)
     return Iemocap(recordings, emotions, dict(sorted(others.items())), words)
+
+
+def _read_words(root: Path, utterances: Container[str]) -> dict[str, str]:
+    """Return the words of utterances in capitals, without punctuation and marks such as [LAUGHTER]."""
+    words = {}
+    for file in sorted(root.glob("Session[1-5]/dialog/transcriptions/Ses*.txt")):
+        for line in read_text_bytes(file).decode("latin-1").splitlines():
+            match = _WORDS.match(line)
+            if match is not None and match[1] in utterances:
+                spoken = re.sub(r"\[.*?\]", " ", match[2].upper())
+                words[match[1]] = " ".join(re.findall(r"[A-Z0-9']+", spoken))
+    return words
 
 
 def make_iemocap_sets(
@@ -423,24 +425,14 @@ def make_iemocap_sets(
     DataError
         With all problems: a list is missing, or names utterances that are missing or of another emotion.
     """
-    parts: dict[str, list[str]] = {name: [] for name in PARTS}
     problems = Problems()
-    for name in PARTS if lists is not None else ():
-        path = Path(str(lists)) / name / "utt2spk"
-        with problems.noted():
-            parts[name] = sorted(read_id_list(path, "utterance speaker"))
-        if unknown := [
-            utterance for utterance in parts[name] if utterance not in corpus.recordings
-        ]:
-            text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
-            problems.add(
-                text, file=path, remedy="use the challenge's list unchanged, and the whole corpus"
-            )
+    parts = {}
+    for name in PARTS:
+        if lists is None:
+            parts[name] = [key for key in corpus.recordings if _drawn_part(key) == name]
+        else:
+            parts[name] = _listed_part(corpus, Path(lists) / name / "utt2spk", problems)
     problems.raise_if_any()
-    for utterance in corpus.recordings if lists is None else ():
-        speaker, fold = speaker_and_fold(utterance)
-        in_dev = (speaker[-1] == "F") == (int(fold) % 2 == 1)
-        parts[PARTS[0] if in_dev else PARTS[1]].append(utterance)
     made = []
     for name, utterances in parts.items():
         speakers = {utterance: speaker_and_fold(utterance)[0] for utterance in sorted(utterances)}
@@ -448,6 +440,24 @@ def make_iemocap_sets(
         recordings = {utterance: corpus.recordings[utterance] for utterance in speakers}
         made.append(DataDir(Path(output) / name, recordings, speakers, sexes))
     return made
+
+
+def _drawn_part(utterance: str) -> str:
+    speaker, fold = speaker_and_fold(utterance)
+    in_test = (speaker[-1] == "F") != (int(fold) % 2 == 1)
+    return PARTS[in_test]
+
+
+def _listed_part(corpus: Iemocap, path: Path, problems: Problems) -> list[str]:
+    utterances: list[str] = []
+    with problems.noted():
+        utterances = sorted(read_id_list(path, "utterance speaker"))
+    unknown = [utterance for utterance in utterances if utterance not in corpus.recordings]
+    if unknown:
+        text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
+        remedy = "use the challenge's list unchanged, and the whole corpus"
+        problems.add(text, file=path, remedy=remedy)
+    return utterances
 
 
 def write_prepared(
@@ -484,10 +494,9 @@ def write_prepared(
         write_datadir(part)
         known = {*part.speakers, *part.speakers.values()}
         for name, values in more.items():
-            if lines := [
-                f"{key} {values[key]}".rstrip() + "\n" for key in sorted(known & values.keys())
-            ]:
-                write_text(part.path / name, "".join(lines))
+            lines = [f"{key} {values[key]}".rstrip() for key in sorted(known & values.keys())]
+            if lines:
+                write_text(part.path / name, "\n".join(lines) + "\n")
     write_json(output / record[0], record[1])
 
 
@@ -520,14 +529,10 @@ def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) ->
         if path.suffix.lower() != ".flac" or path.name.startswith("."):
             continue
         match = _ID.fullmatch(path.stem)
-        if match is None or (match["speaker"], match["chapter"]) != (
-            path.parts[-3],
-            path.parts[-2],
-        ):
+        if match is None or match.group("speaker", "chapter") != path.parts[-3:-1]:
+            text = "its name is not one of this speaker and chapter"
             remedy = "a recording is SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac"
-            problems.add(
-                "its name is not one of this speaker and chapter", file=path, remedy=remedy
-            )
+            problems.add(text, file=path, remedy=remedy)
         elif path.stem in seen:
             problems.add(
                 f"recording {path.stem!r} exists twice: {seen[path.stem]}",
@@ -568,17 +573,20 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
 def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
     """Refuse lists with unknown ids, trial utterances that enrol, or labels that contradict the speaker ids."""
     problems = Problems()
-    _check_known(tested.enrolls, datadir.speakers, "utterances", enrolls / "enrolls", problems)
+    whole = "unpack the whole corpus"
+    known = datadir.speakers.keys()
+    unknown = set(tested.enrolls) - known
+    _report(unknown, "utterances are missing", enrolls / "enrolls", whole, problems)
     enrolled = {speaker_of(utterance) for utterance in tested.enrolls}
+    stem = enrolls.name.removesuffix("_enrolls")
     for name, key in tested.trials.items():
-        file = (
-            enrolls.with_name(f"{enrolls.name.removesuffix('_enrolls')}_trials_{name}") / "trials"
-        )
-        _check_known(key.segment_ids.tolist(), datadir.speakers, "utterances", file, problems)
-        _check_known(
-            key.model_ids.tolist(), dict.fromkeys(enrolled), "enrolled speakers", file, problems
-        )
-        if both := sorted(set(key.segment_ids.tolist()) & set(tested.enrolls)):
+        file = enrolls.with_name(f"{stem}_trials_{name}") / "trials"
+        segments = set(key.segment_ids.tolist())
+        _report(segments - known, "utterances are missing", file, whole, problems)
+        strangers = set(key.model_ids.tolist()) - enrolled
+        _report(strangers, "enrolled speakers are missing", file, whole, problems)
+        both = sorted(segments & set(tested.enrolls))
+        if both:
             text = f"{len(both)} utterances are in enrolment and in trials, such as {both[0]!r}"
             problems.add(text, file=file, remedy="use the challenge's lists unchanged")
         for (model, segment), is_target in zip(key.pairs(), key.is_target.tolist(), strict=True):
@@ -592,12 +600,10 @@ def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
     problems.raise_if_any()
 
 
-def _check_known(
-    names: Iterable[str], known: Mapping[str, object], what: str, file: Path, problems: Problems
-) -> None:
-    if unknown := sorted(set(names) - known.keys()):
-        text = f"{len(unknown)} {what} are missing: {few(unknown, repr)}"
-        problems.add(text, file=file, remedy="unpack the whole corpus")
+def _report(names: Set[str], text: str, file: Path, remedy: str, problems: Problems) -> None:
+    """Report a problem of ids, if there are any."""
+    if names:
+        problems.add(f"{len(names)} {text}: {few(names, repr)}", file=file, remedy=remedy)
 
 
 def _read_labels(

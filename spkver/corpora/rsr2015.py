@@ -43,8 +43,9 @@ import io
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,7 +76,7 @@ _ENROLMENT_NUMBER = re.compile(r"^([mf]\d{3}_)(\d)(?=:|$)")
 TrialList = tuple[Key, NDArray[np.int64]]
 """Trials and the line of each; 0 where it is not known."""
 
-Places = dict[str, tuple[Path, int | None]]
+Mentions = dict[str, tuple[Path, int | None]]
 """File and line that first mention a recording."""
 
 _EXTENSIONS = (".sph", ".wav", ".flac")
@@ -136,7 +137,9 @@ def words_of(prompt: str) -> tuple[str, ...]:
     """
     names = dict(zip("0123456789", DIGITS, strict=True)) | {name: name for name in DIGITS}
     words = prompt.lower().replace("-", " ").split()
-    return tuple(names[word] for word in words) if names.keys() >= set(words) else ()
+    if not names.keys() >= set(words):
+        return ()
+    return tuple(names[word] for word in words)
 
 
 def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
@@ -148,19 +151,19 @@ def read_enrolment(path: Path, problems: Problems) -> list[Enrolment]:
             model, *names = content.split() or [""]
             if not model:
                 continue
-            model, segments = model_id(model), tuple(map(segment_id, names))
+            model = model_id(model)
+            segments = tuple(map(segment_id, names))
             twice = sorted({segment for segment in segments if segments.count(segment) > 1})
-            text, remedy = "", None
+            text = ""
+            remedy = None
             if not segments:
                 text = f"model {model!r} without files, expected 'model file1,file2,...'"
             elif model in seen:
                 text = f"model {model!r} for the second time, first in line {seen[model]}"
                 remedy = "put all files of a model into one line"
             elif twice:
-                text, remedy = (
-                    f"model {model!r} has the same file twice: {', '.join(twice)}",
-                    "remove one of the two",
-                )
+                text = f"model {model!r} has the same file twice: {', '.join(twice)}"
+                remedy = "remove one of the two"
             if text:
                 problems.add(text, file=path, line=line, remedy=remedy)
             else:
@@ -182,13 +185,9 @@ def read_prompts(path: Path, problems: Problems) -> dict[tuple[int, int], tuple[
             if is_place and words and (int(session), int(sentence)) not in prompts:
                 prompts[int(session), int(sentence)] = words
             elif session:
-                what = "expected 'session,sentence,words' with digits or their names, each session and sentence once"
-                problems.add(
-                    f"{what}, found {content.strip()!r:.100}",
-                    file=path,
-                    line=line,
-                    remedy="correct the line",
-                )
+                expected = "'session,sentence,words' with digits or their names, each session and sentence once"
+                message = f"expected {expected}, found {content.strip()!r:.100}"
+                problems.add(message, file=path, line=line, remedy="correct the line")
     return prompts
 
 
@@ -223,14 +222,18 @@ def read_trials(
     import pandas as pd
 
     chosen = np.isin(TRIAL_TYPES, [*target, *nontarget])
-    names: tuple[list[str], list[str]] = [], []  # of model and segment
+    models: list[str] = []
+    segments: list[str] = []
     parts = [np.empty((2, 0), np.int64)]  # type, line
     model, segment = (1, 2) if has_prompts else (0, 1)  # columns
     flags = range(segment + 1, segment + 1 + len(TRIAL_TYPES))
-    options: dict[str, Any] = {"sep": r"\s+", "header": None, "names": range(flags.stop + 1)}
-    options["dtype"] = dict.fromkeys(range(flags.start), str)  # ids may be numbers
-    options["dtype"] |= dict.fromkeys([*flags, flags.stop], "category")
-    options |= {
+    dtypes: dict[int, Any] = dict.fromkeys([*flags, flags.stop], "category")
+    dtypes |= dict.fromkeys(range(flags.start), str)  # ids may be numbers
+    options: dict[str, Any] = {
+        "sep": r"\s+",
+        "header": None,
+        "names": range(flags.stop + 1),
+        "dtype": dtypes,
         "quoting": csv.QUOTE_NONE,
         "skip_blank_lines": False,
         "keep_default_na": False,
@@ -242,23 +245,22 @@ def read_trials(
         except pd.errors.ParserError:  # a line has still more fields
             _note_bad_lines(path, block, first_line, problems, has_prompts=has_prompts)
             continue
-        is_yes, is_no = (
-            np.stack([table[column] == flag for column in flags], axis=1) for flag in "YN"
-        )
+        is_yes = np.stack([table[column] == "Y" for column in flags], axis=1)
+        is_no = np.stack([table[column] == "N" for column in flags], axis=1)
         good = (is_yes.sum(axis=1) == 1) & (is_no.sum(axis=1) == len(flags) - 1)
         good &= table[flags.stop].isna().to_numpy()
         if not (good | table[0].isna().to_numpy()).all():
             _note_bad_lines(path, block, first_line, problems, has_prompts=has_prompts)
         kinds = is_yes.argmax(axis=1)
         rows = np.flatnonzero(good & chosen[kinds])
-        columns = [table[column].to_numpy()[rows] for column in (model, segment)]
+        named = table[model].to_numpy()[rows]
         if has_prompts and not {"TW", "IW"}.isdisjoint([*target, *nontarget]):
-            columns[0] = columns[0] + ":" + table[0].to_numpy()[rows]
-        for column, found in zip(columns, names, strict=True):
-            found.extend(column.tolist())
+            named = named + ":" + table[0].to_numpy()[rows]
+        models.extend(named.tolist())
+        segments.extend(table[segment].to_numpy()[rows].tolist())
         parts.append(np.stack([kinds[rows], first_line + rows]))
     kinds, lines = np.concatenate(parts, axis=1)
-    return _trial_list(path, *names, kinds, lines, target, nontarget, problems)
+    return _trial_list(path, models, segments, kinds, lines, target, nontarget, problems)
 
 
 def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
@@ -292,18 +294,21 @@ def speaker_number(segment: str) -> int:
     return int(recording.group(2)) if recording else -1
 
 
-def ubm_list(found: Iterable[str], background: range, sentences: tuple[int, int]) -> list[str]:
+def ubm_list(segments: Iterable[str], background: range, sentences: tuple[int, int]) -> list[str]:
     """Return the recordings of the background speakers with these sentences, sorted."""
     first, last = sentences
-    of_speakers = sorted(segment for segment in found if speaker_number(segment) in background)
-    return [segment for segment in of_speakers if first <= int(segment[-3:]) <= last]
+    chosen = []
+    for segment in sorted(segments):
+        if speaker_number(segment) in background and first <= int(segment[-3:]) <= last:
+            chosen.append(segment)
+    return chosen
 
 
 def used_recordings(
     enrolment_file: Path, enrolled: list[Enrolment], trials_file: Path, trials: TrialList | None
-) -> Places:
+) -> Mentions:
     """Return the recordings that the key files name, with the file and line of the first mention."""
-    used: Places = {}
+    used: Mentions = {}
     for row in enrolled:
         for segment in row.segments:
             used.setdefault(segment, (enrolment_file, row.line or None))
@@ -316,18 +321,18 @@ def used_recordings(
 
 
 def find_recordings(
-    found: dict[str, list[str]], ubm: list[str], used: Places, problems: Problems
+    scanned: dict[str, list[str]], ubm: list[str], used: Mentions, problems: Problems
 ) -> dict[str, Path]:
     """Return the file of each recording that is needed."""
     recordings: dict[str, Path] = {}
     for segment in sorted({*ubm, *used}):
-        paths = found.get(segment, [])
+        paths = scanned.get(segment, [])
         if len(paths) > 1:
             names = " and ".join(sorted(paths))
             problems.add(f"recording {segment!r} exists twice: {names}", remedy="keep one of them")
         elif paths:
             recordings[segment] = Path(paths[0])
-        elif found:  # without any recording there was one problem already
+        elif scanned:  # without any recording there was one problem already
             file, line = used[segment]
             remedy = "copy its .sph, .wav or .flac into the corpus"
             problems.add(f"no recording {segment!r}", file=file, line=line, remedy=remedy)
@@ -345,7 +350,7 @@ class ListFiles:
     background, nap : IdMap, optional
         (speaker, recording).
     ubm : tuple of str, optional
-    places : dict of str to (path, line)
+    mentions : dict of str to (path, line)
         First mention of each recording of the background, the NAP and the UBM list.
     names : tuple of str
         Names of the files.
@@ -356,7 +361,7 @@ class ListFiles:
     background: IdMap | None = None
     nap: IdMap | None = None
     ubm: tuple[str, ...] | None = None
-    places: Places = field(default_factory=dict)
+    mentions: Mentions = field(default_factory=dict)
     names: tuple[str, ...] = ()
 
 
@@ -369,9 +374,13 @@ def list_stems(partition: str, gender: str) -> dict[str, str]:
     ('3sesspwd_eval_m_trn', '3sess-pwd_dev_f_key')
     """
     name = f"{partition}_{gender}"
-    others = {"test": "test", "background": "back", "nap": "nap", "key": "key", "trials": "ndx"}
-    return {"enrolment": f"3sesspwd_{name}_trn"} | {
-        kind: f"3sess-pwd_{name}_{ending}" for kind, ending in others.items()
+    return {
+        "enrolment": f"3sesspwd_{name}_trn",
+        "test": f"3sess-pwd_{name}_test",
+        "background": f"3sess-pwd_{name}_back",
+        "nap": f"3sess-pwd_{name}_nap",
+        "key": f"3sess-pwd_{name}_key",
+        "trials": f"3sess-pwd_{name}_ndx",
     }
 
 
@@ -401,43 +410,35 @@ def read_list_files(
     """
     folder = Path(folder)
     stems = list_stems(partition, gender)
-    files = [
-        (kind, folder / f"{stems[kind]}{end}") for kind in _LISTS_READ for end in (".txt", ".h5")
-    ]
-    there = {kind: path for kind, path in [*files, ("ubm", folder / UBM_LIST)] if path.is_file()}
-    if not there:
+    paths = _list_paths(folder, stems)
+    if not paths:
         expected = ", ".join([*(f"{stems[kind]}.h5" for kind in _LISTS_READ), UBM_LIST])
-        what = "holds none of the lists" if folder.is_dir() else "no such folder"
-        problems.add(
-            f"{what}: expected {expected}",
-            file=folder,
-            remedy="check lists.folder, partition and gender",
-        )
+        state = "holds none of the lists" if folder.is_dir() else "no such folder"
+        remedy = "check lists.folder, partition and gender"
+        problems.add(f"{state}: expected {expected}", file=folder, remedy=remedy)
     read: dict[str, Any] = {}
-    places: Places = {}
-    for kind, path in there.items():
+    mentions: Mentions = {}
+    for kind, path in paths.items():
         try:
             if kind == "key":
                 trials = _typed_trials(path, read_key(path), types, problems)
-                read["trials"] = None if trials is None else (path, trials)
+                if trials is not None:
+                    read["trials"] = (path, trials)
+            elif kind == "enrolment":
+                read[kind] = (path, _enrolled(path, _read_map(path), problems))
             elif kind == "ubm":
                 read[kind] = tuple(map(segment_id, read_id_list(path, "recording", n_columns=1)))
-                places |= dict.fromkeys(read[kind], (path, None))
+                mentions |= dict.fromkeys(read[kind], (path, None))
             else:
-                idmap = _read_map(path)
-                read[kind] = (
-                    (path, _enrolled(path, idmap, problems)) if kind == "enrolment" else idmap
-                )
-                places |= {
-                    segment: (path, None) for segment in idmap.segments if kind != "enrolment"
-                }
+                read[kind] = _read_map(path)
+                mentions |= dict.fromkeys(read[kind].segments, (path, None))
         except DataError as error:
-            problems.note(
-                error
-                if error.file is not None
-                else DataError(error.text, file=path, remedy=error.remedy)
-            )
-    lists = ListFiles(**read, places=places, names=tuple(path.name for path in there.values()))
+            if error.file is None:
+                problems.note(DataError(error.text, file=path, remedy=error.remedy))
+            else:
+                problems.note(error)
+    names = tuple(path.name for path in paths.values())
+    lists = ListFiles(**read, mentions=mentions, names=names)
     _check_sex(lists, gender, problems)
     return lists
 
@@ -453,17 +454,11 @@ def trial_types(
     >>> [TRIAL_TYPES[kind] for kind in trial_types(models, segments, np.array([0, 0]), np.array([0, 1]))]
     ['TW', 'IC']
     """
-    spoken = [[_SPOKEN.match(name) for name in ids] for ids in (model_ids, segment_ids)]
-    speakers, sentences = (
-        [
-            np.array([match.group(part) if match else "" for match in side], object)
-            for side in spoken
-        ]
-        for part in (1, 2)
-    )
-    is_impostor = speakers[0][models] != speakers[1][segments]
-    is_wrong = sentences[0][models] != sentences[1][segments]
-    unknown = (speakers[0][models] == "") | (speakers[1][segments] == "")
+    target_speakers, target_sentences = _speakers_and_sentences(model_ids)
+    test_speakers, test_sentences = _speakers_and_sentences(segment_ids)
+    is_impostor = target_speakers[models] != test_speakers[segments]
+    is_wrong = target_sentences[models] != test_sentences[segments]
+    unknown = (target_speakers[models] == "") | (test_speakers[segments] == "")
     return np.where(unknown, -1, 2 * is_impostor + is_wrong).astype(np.int8)
 
 
@@ -528,9 +523,17 @@ class Rsr2015:
         of_recording = {segment: segment.split("/")[0] for segment in self.recordings}
         first = dict(zip(self.enrolment.models[::-1], self.enrolment.segments[::-1], strict=True))
         of_model = {model: of_recording[first[model]] for model in self.enrolment.unique_models()}
-        return of_model | {
-            name: of_model[name.partition(":")[0]] for name in self.key.model_ids
-        }, of_recording
+        for name in self.key.model_ids:
+            of_model[name] = of_model[name.partition(":")[0]]
+        return of_model, of_recording
+
+    def _maps(self) -> dict[str, IdMap]:
+        return {
+            "enrolment": self.enrolment,
+            "test": self.test,
+            "background": self.background,
+            "nap": self.nap,
+        }
 
 
 @one_line
@@ -604,11 +607,9 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         With all problems of the folder and its lists: missing files, malformed lines, duplicates, models without
         enrolment, ids without a recording, too few background recordings, no trials of a kind.
     """
-    root, options = Path(root), options or ListOptions()
+    root = Path(root)
+    options = options or ListOptions()
     _check_options(options)
-    gender, target, nontarget = options.gender, options.target, options.nontarget
-    sentences = options.sentences or PART_SENTENCES[options.part]
-    background_speakers = options.speakers.of("background", gender)
     problems = Problems(root)
     if not root.is_dir():
         raise DataError(
@@ -616,98 +617,46 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
         )
     files = ListFiles()
     if options.folder is not None:
-        files = read_list_files(
-            options.folder, options.partition, gender, (target, nontarget), problems
-        )
+        types = (options.target, options.nontarget)
+        files = read_list_files(options.folder, options.partition, options.gender, types, problems)
         rest = "" if len(files.names) > len(_LISTS_READ) else "; the others from the corpus"
         logger.info("lists of %s: %s%s", options.folder, ", ".join(files.names) or "none", rest)
-    found = key_files(root, gender, options.partition, options.part)
-    given = (options.enrolment, options.trials)
-    enrolment_file, trials_file = (
-        Path(mine or there) for mine, there in zip(given, found, strict=True)
+    enrolment_file, enrolled, trials_file, trials = _enrolment_and_trials(
+        root, files, options, problems
     )
-    enrolled: list[Enrolment] = []
-    if files.enrolment is not None and options.enrolment is None:
-        enrolment_file, enrolled = files.enrolment
-    elif _is_there(enrolment_file, "lists.enrolment", problems):
-        enrolled = read_enrolment(enrolment_file, problems)
-    trials = None
-    if files.trials is not None and options.trials is None:
-        trials_file, trials = files.trials
-    elif _is_there(trials_file, "lists.trials", problems):
-        trials = read_trials(
-            trials_file, target, nontarget, problems, has_prompts=options.part == 3
-        )
-    logger.info("enrolment by %s, trials of %s", enrolment_file, trials_file)
-    scanned = scan_recordings(root / "sph" / _FOLDERS[gender], problems)
-
-    ubm = (
-        [*files.ubm] if files.ubm is not None else ubm_list(scanned, background_speakers, sentences)
-    )
-    if scanned and not ubm:
-        low, high = background_speakers[0], background_speakers[-1]
-        text = f"no recordings of background speakers {gender}{low:03d} to {gender}{high:03d}, "
-        text += "sentences {:03d} to {:03d}".format(*sentences)
-        problems.add(
-            text,
-            file=root / "sph" / _FOLDERS[gender],
-            remedy="check the folder, or the ranges of speakers",
-        )
-    if ubm:
-        _check_size(
-            "background", None if files.background else options.background_size, len(ubm), problems
-        )
-        _check_size(
-            "nap", None if files.nap else options.nap_size, len(ubm[:: options.nap_step]), problems
-        )
+    folder = root / "sph" / _FOLDERS[options.gender]
+    scanned = scan_recordings(folder, problems)
+    ubm = _ubm_recordings(files, folder, scanned, options, problems)
     if trials is not None:
         _check_trials(trials_file, trials, enrolled, options, problems)
     used = used_recordings(enrolment_file, enrolled, trials_file, trials)
-    listed = {segment.split("/")[0] for segment in files.places}
-    for segment, (file, line) in used.items():  # error rates on training speakers are too low
-        in_range = files.ubm is None and speaker_number(segment) in background_speakers
-        if in_range or segment.split("/")[0] in listed:
-            remedy = (
-                "check the ranges of speakers"
-                if in_range
-                else "check the lists of background recordings"
-            )
-            problems.add(
-                f"recording {segment!r} is of a background speaker",
-                file=file,
-                line=line,
-                remedy=remedy,
-            )
-    recordings = find_recordings(scanned, [*ubm, *files.places], {**files.places, **used}, problems)
-    texts = _texts(root, recordings, options, problems) if options.part == 3 else {}
-    if trials is not None and options.part == 3:
-        texts |= {
-            name: words_of(name.partition(":")[2]) for name in trials[0].model_ids if ":" in name
-        }
-        _check_prompts(trials_file, trials, texts, problems)
+    _check_background(used, files, options, problems)
+    mentions = {**files.mentions, **used}
+    recordings = find_recordings(scanned, [*ubm, *files.mentions], mentions, problems)
+    texts = {}
+    if options.part == 3:
+        texts = _texts(root, recordings, options, problems)
+        if trials is not None:
+            for name in trials[0].model_ids:
+                if ":" in name:
+                    texts[name] = words_of(name.partition(":")[2])
+            _check_prompts(trials_file, trials, texts, problems)
     problems.raise_if_any()
     assert trials is not None  # a missing list was a problem
-    background = files.background
-    if background is None:
-        drawn = np.random.default_rng(options.seed).choice(
-            len(ubm), size=options.background_size, replace=False
-        )
-        background = _by_speaker(ubm[row] for row in np.sort(drawn))
-    for_nap = ubm[:: options.nap_step]
-    n_nap = options.nap_size or len(for_nap)
+    enrolment: list[tuple[str, str]] = []
+    for row in enrolled:
+        enrolment += product([row.model], row.segments)
+    key = trials[0]
     return Rsr2015(
-        gender=gender,
+        gender=options.gender,
         partition=options.partition,
         recordings=recordings,
         ubm=tuple(ubm),
-        background=background,
-        nap=files.nap
-        or _by_speaker(for_nap[number * len(for_nap) // n_nap] for number in range(n_nap)),
-        enrolment=IdMap.from_pairs(
-            (row.model, segment) for row in enrolled for segment in row.segments
-        ),
-        test=IdMap.from_pairs((segment, segment) for segment in trials[0].segment_ids),
-        key=trials[0],
+        background=files.background or _drawn_background(ubm, options),
+        nap=files.nap or _spread_nap(ubm, options),
+        enrolment=IdMap.from_pairs(enrolment),
+        test=IdMap.from_pairs(zip(key.segment_ids, key.segment_ids, strict=True)),
+        key=key,
         texts=texts,
     )
 
@@ -717,12 +666,15 @@ def key_files(root: str | Path, gender: str, partition: str, part: int = 1) -> t
 
     A list of another name than the known one is taken if it is the only one that ends in the partition and the sex.
     """
-    name, paths = f"{partition}_{gender}", []
+    name = f"{partition}_{gender}"
+    paths = []
     for form in _KEY_NAMES[part]:
         kind = form[-3:]
         folder = Path(root) / "key" / f"part{part}" / kind
-        known, alike = folder / form.format(name), sorted(folder.glob(f"*{name}.{kind}"))
-        paths.append(alike[0] if len(alike) == 1 else known)
+        alike = sorted(folder.glob(f"*{name}.{kind}"))
+        if len(alike) != 1:
+            alike = [folder / form.format(name)]
+        paths += alike
     return paths[0], paths[1]
 
 
@@ -745,15 +697,9 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     stems = list_stems(lists.partition, lists.gender)
-    maps = {
-        "enrolment": lists.enrolment,
-        "test": lists.test,
-        "background": lists.background,
-        "nap": lists.nap,
-    }
     written = []
     for extension in (".h5", ".txt"):
-        for kind, idmap in maps.items():
+        for kind, idmap in lists._maps().items():
             written.append(folder / f"{stems[kind]}{extension}")
             write_idmap(written[-1], idmap)
         written.append(folder / f"{stems['key']}{extension}")
@@ -764,16 +710,17 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     # without a last line break: SIDEKIT's tutorial splits at line breaks and would take an empty id for a recording
     write_text(written[-1], "\n".join(lists.ubm))
     of_model, of_recording = lists.speakers()
-    for name, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
-        written.append(folder / name)
-        write_text(
-            written[-1],
-            _lines(f"{identifier} {speakers[identifier]}" for identifier in sorted(speakers)),
-        )
-    names = {segment.rpartition("/")[2]: segment for segment in lists.recordings}
-    if len(names) == len(lists.recordings):  # ids of data directories hold no slash
-        recordings = {name: lists.recordings[segment] for name, segment in names.items()}
-        speakers = {name: of_recording[segment] for name, segment in names.items()}
+    for file, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
+        written.append(folder / file)
+        rows = [f"{identifier} {speaker}" for identifier, speaker in sorted(speakers.items())]
+        write_text(written[-1], _lines(rows))
+    recordings = {}
+    speakers = {}
+    for segment, path in lists.recordings.items():
+        name = segment.rpartition("/")[2]
+        recordings[name] = path
+        speakers[name] = of_recording[segment]
+    if len(recordings) == len(lists.recordings):  # ids of data directories hold no slash
         write_datadir(DataDir(folder / "data", recordings, speakers))
         written += [folder / "data" / name for name in ("wav.scp", "utt2spk", "spk2utt")]
     return written
@@ -785,26 +732,121 @@ def list_hashes(lists: Rsr2015) -> dict[str, str]:
     The text is one line for each row, "model recording" (UBM: "recording"), in order; the key's lines are
     "model segment target|nontarget type", sorted.
     """
-    maps = {
-        "enrolment": lists.enrolment,
-        "background": lists.background,
-        "nap": lists.nap,
-        "test": lists.test,
-    }
-    texts = {
-        name: _lines(f"{m} {s}" for m, s in zip(x.models, x.segments, strict=True))
-        for name, x in maps.items()
-    }
-    texts["ubm"] = _lines(lists.ubm)
+    texts = {"ubm": _lines(lists.ubm)}
+    for name, idmap in lists._maps().items():
+        texts[name] = _lines(map(" ".join, zip(idmap.models, idmap.segments, strict=True)))
     key = lists.key
     labels = np.array(["nontarget", "target"], dtype=object)[key.is_target.astype(np.int64)]
-    types = np.array([*key.type_names, ""], dtype=object)[-1 if key.types is None else key.types]
-    models, segments = key.model_ids[key.models], key.segment_ids[key.segments]
+    type_codes = -1 if key.types is None else key.types
+    types = np.array([*key.type_names, ""], dtype=object)[type_codes]
+    models = key.model_ids[key.models]
+    segments = key.segment_ids[key.segments]
     texts["key"] = _lines(sorted((models + " " + segments + " " + labels + " " + types).tolist()))
-    return {
-        name: hashlib.sha256(text.encode("utf-8")).hexdigest()
-        for name, text in sorted(texts.items())
-    }
+    hashes = {}
+    for name, text in sorted(texts.items()):
+        hashes[name] = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return hashes
+
+
+def _list_paths(folder: Path, stems: dict[str, str]) -> dict[str, Path]:
+    """Return the file of each list that a folder has."""
+    paths = {}
+    for kind, extension in product(_LISTS_READ, (".txt", ".h5")):
+        path = folder / f"{stems[kind]}{extension}"
+        if path.is_file():
+            paths[kind] = path
+    if (folder / UBM_LIST).is_file():
+        paths["ubm"] = folder / UBM_LIST
+    return paths
+
+
+def _enrolment_and_trials(
+    root: Path, files: ListFiles, options: ListOptions, problems: Problems
+) -> tuple[Path, list[Enrolment], Path, TrialList | None]:
+    """Return the enrolment and its file, the trials and theirs; lists that are given come before the corpus's own."""
+    of_corpus = key_files(root, options.gender, options.partition, options.part)
+    enrolment_file = Path(options.enrolment or of_corpus[0])
+    trials_file = Path(options.trials or of_corpus[1])
+    enrolled: list[Enrolment] = []
+    if files.enrolment is not None and options.enrolment is None:
+        enrolment_file, enrolled = files.enrolment
+    elif _is_there(enrolment_file, "lists.enrolment", problems):
+        enrolled = read_enrolment(enrolment_file, problems)
+    trials = None
+    if files.trials is not None and options.trials is None:
+        trials_file, trials = files.trials
+    elif _is_there(trials_file, "lists.trials", problems):
+        has_prompts = options.part == 3
+        trials = read_trials(
+            trials_file, options.target, options.nontarget, problems, has_prompts=has_prompts
+        )
+    logger.info("enrolment by %s, trials of %s", enrolment_file, trials_file)
+    return enrolment_file, enrolled, trials_file, trials
+
+
+def _ubm_recordings(
+    files: ListFiles,
+    folder: Path,
+    scanned: dict[str, list[str]],
+    options: ListOptions,
+    problems: Problems,
+) -> list[str]:
+    background = options.speakers.of("background", options.gender)
+    sentences = options.sentences or PART_SENTENCES[options.part]
+    if files.ubm is None:
+        ubm = ubm_list(scanned, background, sentences)
+    else:
+        ubm = list(files.ubm)
+    if scanned and not ubm:
+        first = f"{options.gender}{background[0]:03d}"
+        last = f"{options.gender}{background[-1]:03d}"
+        text = f"no recordings of background speakers {first} to {last}, "
+        text += "sentences {:03d} to {:03d}".format(*sentences)
+        problems.add(text, file=folder, remedy="check the folder, or the ranges of speakers")
+    if ubm and files.background is None:
+        _check_size("background", options.background_size, len(ubm), problems)
+    if ubm and files.nap is None:
+        _check_size("nap", options.nap_size, len(ubm[:: options.nap_step]), problems)
+    return ubm
+
+
+def _drawn_background(ubm: Sequence[str], options: ListOptions) -> IdMap:
+    random = np.random.default_rng(options.seed)
+    rows = random.choice(len(ubm), size=options.background_size, replace=False)
+    return _by_speaker(ubm[row] for row in np.sort(rows))
+
+
+def _spread_nap(ubm: Sequence[str], options: ListOptions) -> IdMap:
+    candidates = ubm[:: options.nap_step]
+    n_nap = options.nap_size or len(candidates)
+    return _by_speaker(candidates[i * len(candidates) // n_nap] for i in range(n_nap))
+
+
+def _check_background(
+    used: Mentions, files: ListFiles, options: ListOptions, problems: Problems
+) -> None:
+    """Report background speakers who are enrolled or tested: their error rates would be too low."""
+    background = options.speakers.of("background", options.gender)
+    listed = {segment.split("/")[0] for segment in files.mentions}
+    for segment, (file, line) in used.items():
+        if files.ubm is None and speaker_number(segment) in background:
+            remedy = "check the ranges of speakers"
+        elif segment.split("/")[0] in listed:
+            remedy = "check the lists of background recordings"
+        else:
+            continue
+        text = f"recording {segment!r} is of a background speaker"
+        problems.add(text, file=file, line=line, remedy=remedy)
+
+
+def _speakers_and_sentences(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the speaker and the sentence of each id; empty for ids of another form."""
+    rows = []
+    for match in map(_SPOKEN.match, ids):
+        speaker_and_sentence = match.groups() if match else ("", "")
+        rows.append(speaker_and_sentence)
+    speakers, sentences = np.array(rows, object).reshape(-1, 2).T
+    return speakers, sentences
 
 
 def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
@@ -814,7 +856,8 @@ def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
         with path.open("rb") as handle:
             while lines := handle.readlines(_BLOCK_BYTES):
                 block = b"".join(lines)
-                block = block.removeprefix(_BOM) if line == 1 else block
+                if line == 1:
+                    block = block.removeprefix(_BOM)
                 block.decode("utf-8")
                 yield line, block.translate(_TO_BLANK)
                 line += len(lines)
@@ -832,19 +875,24 @@ def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
 def _note_bad_lines(
     path: Path, block: bytes, first_line: int, problems: Problems, *, has_prompts: bool = False
 ) -> None:
-    n_bad, columns = 0, ["prompt"] * has_prompts + ["model", "segment"]
+    n_bad = 0
+    columns = ["prompt"] * has_prompts + ["model", "segment"]
     for line, content in enumerate(block.decode().split("\n"), first_line):
         fields = content.split()
         flags = fields[len(columns) :]
+        kinds = []
         if len(flags) == len(TRIAL_TYPES) and set(flags) <= {"Y", "N"}:
             kinds = [kind for kind, flag in zip(TRIAL_TYPES, flags, strict=True) if flag == "Y"]
-            what = f"a trial of {'no type' if not kinds else 'types ' + ' and '.join(kinds)}, expected exactly one Y"
+            if kinds:
+                message = f"a trial of types {' and '.join(kinds)}, expected exactly one Y"
+            else:
+                message = "a trial of no type, expected exactly one Y"
         else:
             form = ",".join([*columns, *TRIAL_TYPES])
-            kinds, what = [], f"expected '{form}' with Y or N for each of the four types"
+            message = f"expected '{form}' with Y or N for each of the four types"
         if fields and len(kinds) != 1 and n_bad < _MAX_BAD_LINES:
             n_bad += 1
-            text = f"{what}, found {' '.join(fields)[:100]!r}"
+            text = f"{message}, found {' '.join(fields)[:100]!r}"
             problems.add(text, file=path, line=line, remedy="copy the key files again")
 
 
@@ -852,39 +900,47 @@ def _trial_list(
     path: Path,
     models: Sequence[str],
     segments: Sequence[str],
-    kinds: NDArray,
+    kinds: NDArray[Any],
     lines: NDArray[np.int64],
     target: Sequence[str],
     nontarget: Sequence[str],
     problems: Problems,
 ) -> TrialList:
     """Return trials by names of model and segment and indices into `TRIAL_TYPES`; a repeated trial is a problem."""
-    import pandas as pd
-
-    tables, codes = [], []
-    for names, plain in ((models, model_id), (segments, segment_id)):  # two names may be one id
-        numbers, found = pd.factorize(np.array(names, object))
-        ids, places = np.unique([plain(name) for name in found], return_inverse=True)
-        tables.append(np.array(ids.tolist(), object))
-        codes.append(places.astype(np.int32)[numbers])
-    pairs = codes[0].astype(np.int64) * max(len(tables[1]), 1) + codes[1]
+    model_ids, model_codes = _coded(models, model_id)
+    segment_ids, segment_codes = _coded(segments, segment_id)
+    pairs = model_codes.astype(np.int64) * max(len(segment_ids), 1) + segment_codes
     order = np.argsort(pairs, kind="stable")
     repeats = np.flatnonzero(np.diff(pairs[order]) == 0)
     for first, second in zip(order[repeats][:_MAX_BAD_LINES], order[repeats + 1], strict=False):
-        text = (
-            f"trial {tables[0][codes[0][second]]} {tables[1][codes[1][second]]} for the second time"
-        )
-        text += f", first in line {lines[first]}"
+        trial = f"{model_ids[model_codes[second]]} {segment_ids[segment_codes[second]]}"
+        text = f"trial {trial} for the second time, first in line {lines[first]}"
         problems.add(text, file=path, line=int(lines[second]), remedy="remove one of the two lines")
     kept = np.delete(np.arange(len(pairs)), order[repeats + 1])
     types = (*target, *nontarget)
-    of_kind = np.array([types.index(kind) if kind in types else -1 for kind in TRIAL_TYPES])[
-        kinds[kept]
-    ]
-    rows, columns = (places[kept] for places in codes)
-    return Key(
-        tables[0], tables[1], rows, columns, of_kind < len(target), types=of_kind, type_names=types
-    ), lines[kept]
+    codes = [types.index(kind) if kind in types else -1 for kind in TRIAL_TYPES]
+    of_kind = np.array(codes)[kinds[kept]]
+    key = Key(
+        model_ids,
+        segment_ids,
+        model_codes[kept],
+        segment_codes[kept],
+        of_kind < len(target),
+        types=of_kind,
+        type_names=types,
+    )
+    return key, lines[kept]
+
+
+def _coded(
+    names: Sequence[str], identify: Callable[[str], str]
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the distinct ids, sorted, and the index of the id of each name; several names may have one id."""
+    import pandas as pd
+
+    numbers, distinct = pd.factorize(np.array(names, object))
+    ids, codes = np.unique(list(map(identify, distinct)), return_inverse=True)
+    return np.array(ids.tolist(), object), codes.astype(np.int32)[numbers]
 
 
 def _read_map(path: Path) -> IdMap:
@@ -927,50 +983,47 @@ def _typed_trials(
             trial = f"{key.model_ids[key.models[row]]} {segment_ids[key.segments[row]]}"
             text = f"the type of trial {trial} does not follow"
             text += " from its ids, and a key has only target and nontarget trials"
-            problems.add(
-                text, file=path, remedy="name one type each in trials.target and trials.nontarget"
-            )
+            remedy = "name one type each in trials.target and trials.nontarget"
+            problems.add(text, file=path, remedy=remedy)
             return None
-        codes = [TRIAL_TYPES.index(names[0]) for names in (nontarget, target)]
+        codes = [TRIAL_TYPES.index(nontarget[0]), TRIAL_TYPES.index(target[0])]
         kinds = np.array(codes, np.int8)[key.is_target.astype(np.int64)]
-    for names, label in ((nontarget, True), (target, False)):
-        wrong = np.flatnonzero(
-            (key.is_target == label) & np.isin(kinds, [TRIAL_TYPES.index(name) for name in names])
-        )
+    for label, others in (("target", nontarget), ("nontarget", target)):
+        of_others = np.isin(kinds, list(map(TRIAL_TYPES.index, others)))
+        wrong = np.flatnonzero((key.is_target == (label == "target")) & of_others)
         if len(wrong):
             row = int(wrong[0])
-            text = f"{len(wrong)} trials are {'target' if label else 'nontarget'} in the key, but of type"
+            text = f"{len(wrong)} trials are {label} in the key, but of type"
             text += f" {TRIAL_TYPES[kinds[row]]} by their ids: {key.model_ids[key.models[row]]}"
             text += f" {segment_ids[key.segments[row]]} first"
-            problems.add(
-                text, file=path, remedy="check the key, or trials.target and trials.nontarget"
-            )
-    chosen = np.isin(kinds, [TRIAL_TYPES.index(name) for name in (*target, *nontarget)])
-    names = key.model_ids[key.models[chosen]], segment_ids[key.segments[chosen]]
+            remedy = "check the key, or trials.target and trials.nontarget"
+            problems.add(text, file=path, remedy=remedy)
+    chosen = np.isin(kinds, list(map(TRIAL_TYPES.index, (*target, *nontarget))))
+    models = key.model_ids[key.models[chosen]]
+    segments = segment_ids[key.segments[chosen]]
     lines = np.zeros(np.count_nonzero(chosen), np.int64)
-    return _trial_list(path, *names, kinds[chosen], lines, target, nontarget, problems)
+    return _trial_list(path, models, segments, kinds[chosen], lines, target, nontarget, problems)
 
 
-def _check_sex(found: ListFiles, gender: str, problems: Problems) -> None:
+def _check_sex(files: ListFiles, gender: str, problems: Problems) -> None:
     """Report recordings of the other sex, the first of each file."""
-    where: Places = dict(found.places)
-    if found.enrolment is not None:
-        path, rows = found.enrolment
-        where.update(
-            {segment: (path, row.line or None) for row in rows for segment in row.segments}
-        )
-    if found.trials is not None:
-        where.update(dict.fromkeys(found.trials[1][0].segment_ids, (found.trials[0], None)))
+    mentions = dict(files.mentions)
+    if files.enrolment is not None:
+        path, rows = files.enrolment
+        for row in rows:
+            mentions.update(dict.fromkeys(row.segments, (path, row.line or None)))
+    if files.trials is not None:
+        path, (key, _) = files.trials
+        mentions.update(dict.fromkeys(key.segment_ids, (path, None)))
     others: dict[Path, list[str]] = {}
-    for segment, (path, _) in where.items():
+    for segment, (path, _) in mentions.items():
         match = re.match(r"([mf])\d{3}/", segment)
         if match and match.group(1) != gender:
             others.setdefault(path, []).append(segment)
     for path, segments in others.items():
         text = f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}"
-        problems.add(
-            text, file=path, line=where[segments[0]][1], remedy="check gender, or the list"
-        )
+        line = mentions[segments[0]][1]
+        problems.add(text, file=path, line=line, remedy="check gender, or the list")
 
 
 def _check_options(options: ListOptions) -> None:
@@ -1002,12 +1055,10 @@ def _check_options(options: ListOptions) -> None:
 def _is_there(path: Path, key: str, problems: Problems) -> bool:
     if path.is_file():
         return True
-    remedy, others = (
-        "check the corpus folder, the part, the partition and the gender",
-        sorted(path.parent.glob("*.*")),
-    )
+    remedy = "check the corpus folder, the part, the partition and the gender"
+    others = [other.name for other in sorted(path.parent.glob("*.*"))]
     if others:
-        remedy += f", or set {key} to one of the lists that are there: {few([other.name for other in others], most=12)}"
+        remedy += f", or set {key} to one of the lists that are there: {few(others, most=12)}"
     problems.add("no such file", file=path, remedy=remedy)
     return False
 
@@ -1020,16 +1071,17 @@ def _texts(
     if options.prompts is None and not path.is_file():
         return {}
     prompts = read_prompts(path, problems)
-    places = {segment: _RECORDING.match(segment) for segment in recordings}
-    texts = {
-        name: prompts.get((int(place[3]), int(place[4])), ())
-        for name, place in places.items()
-        if place
-    }
-    if absent := sorted({name[-6:] for name in places if not texts.get(name)}):
-        problems.add(
-            f"no words of session and sentence {few(absent)}", file=path, remedy="add their lines"
-        )
+    texts: dict[str, tuple[str, ...]] = {}
+    absent = set()
+    for segment in recordings:
+        match = _RECORDING.match(segment)
+        if match:
+            texts[segment] = prompts.get((int(match[3]), int(match[4])), ())
+        if not texts.get(segment):
+            absent.add(segment[-6:])
+    if absent:
+        text = f"no words of session and sentence {few(absent)}"
+        problems.add(text, file=path, remedy="add their lines")
     return texts
 
 
@@ -1047,52 +1099,51 @@ def _check_trials(
     problems: Problems,
 ) -> None:
     key, lines = trials
-    there = set() if key.types is None else {key.type_names[code] for code in np.unique(key.types)}
+    present = set()
+    if key.types is not None:
+        present = {key.type_names[code] for code in np.unique(key.types)}
     for name, types in (("target", options.target), ("nontarget", options.nontarget)):
-        if absent := [kind for kind in types if kind not in there]:
+        absent = [kind for kind in types if kind not in present]
+        if absent:
             text = f"no {name} trials of type {', '.join(absent)}"
             problems.add(text, file=path, remedy=f"choose other types in trials.{name}")
-    known = {row.model for row in enrolled}
+    models = {row.model for row in enrolled}
     codes, first = np.unique(key.models, return_index=True)
     for code, row in zip(codes.tolist(), first.tolist(), strict=True):
-        if enrolled and key.model_ids[code].partition(":")[0] not in known:
+        if enrolled and key.model_ids[code].partition(":")[0] not in models:
             text = f"model {key.model_ids[code]!r} has trials but no enrolment"
-            problems.add(
-                text, file=path, line=int(lines[row]) or None, remedy="add it to the enrolment list"
-            )
+            line = int(lines[row]) or None
+            problems.add(text, file=path, line=line, remedy="add it to the enrolment list")
 
 
 def _check_prompts(
     path: Path, trials: TrialList, texts: dict[str, tuple[str, ...]], problems: Problems
 ) -> None:
-    """Report prompts that are no digits, and types that contradict what the recordings say."""
+    """Report prompts that are no digits, and types that contradict the words of the recordings."""
     key, lines = trials
-    if strange := [name for name in key.model_ids if not texts.get(name, name)]:
-        text, remedy = (
-            f"{len(strange)} prompts that are no digits: {few(strange)}",
-            "write them as 4-8-0-7-3",
-        )
-        problems.add(text, file=path, remedy=remedy)
+    strange = [name for name in key.model_ids if not texts.get(name, name)]
+    if strange:
+        text = f"{len(strange)} prompts that are no digits: {few(strange)}"
+        problems.add(text, file=path, remedy="write them as 4-8-0-7-3")
     codes = {words: code for code, words in enumerate(sorted({*texts.values()}))}
-    asked, said = (
-        np.array([codes.get(texts.get(name, ()), -1) for name in ids], np.int64)[rows]
-        for ids, rows in ((key.model_ids, key.models), (key.segment_ids, key.segments))
-    )
+
+    def coded(ids: Iterable[str]) -> NDArray[np.int64]:
+        return np.array([codes.get(texts.get(name, ()), -1) for name in ids], np.int64)
+
+    prompted = coded(key.model_ids)[key.models]
+    spoken = coded(key.segment_ids)[key.segments]
     assert key.types is not None  # all trials of key files have one
-    is_wrong = np.isin(
-        key.types, [place for place, name in enumerate(key.type_names) if name.endswith("W")]
-    )
-    for row in np.flatnonzero((asked >= 0) & (said >= 0) & ((asked != said) != is_wrong))[
-        :_MAX_BAD_LINES
-    ].tolist():
+    is_wrong = np.char.endswith(key.type_names, "W")[key.types]
+    contradicts = (prompted >= 0) & (spoken >= 0) & ((prompted != spoken) != is_wrong)
+    for row in np.flatnonzero(contradicts)[:_MAX_BAD_LINES].tolist():
         segment = key.segment_ids[key.segments[row]]
-        text = f"trial {key.named([row])} is of type {key.type_names[key.types[row]]}, but the words of {segment!r} are"
-        remedy = "copy the key files again, or check the list of prompts"
+        kind = key.type_names[key.types[row]]
+        text = f"trial {key.named([row])} is of type {kind}, but the words of {segment!r} are"
         problems.add(
             f"{text} {' '.join(texts[segment])}",
             file=path,
             line=int(lines[row]) or None,
-            remedy=remedy,
+            remedy="copy the key files again, or check the list of prompts",
         )
 
 

@@ -43,12 +43,13 @@ import json
 import logging
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from importlib.metadata import version
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,6 +84,7 @@ FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a develo
 _FOLDERS = {"m": "male", "f": "female"}
 _N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
 _FIRST_EVALUATION = {"m": 101, "f": 95}
+_Claim = tuple[str, tuple[int, int]]  # beginning of a trial line; session and sentence
 
 # --- VoicePrivacy ----------------------------------------------------------------------------------------------------
 
@@ -131,7 +133,9 @@ class Simulated:
     contents: str
 
     def __str__(self) -> str:
-        return f"{self.folder}: {'' if self.created else 'exists already: '}{self.contents}"
+        if self.created:
+            return f"{self.folder}: {self.contents}"
+        return f"{self.folder}: exists already: {self.contents}"
 
 
 def is_simulated(folder: str | Path) -> bool:
@@ -154,19 +158,18 @@ def enrolment_lines(
     """
     sessions = [session for session in ENROLMENT_SESSIONS if session <= n_sessions]
     first = PART_SENTENCES[part][0]
-    models = {
-        f"{n:03d}": [(session, n) for session in sessions]
-        for n in range(first, first + n_sentences)
-    }
+    models = {}
     if part == 3:
         tens = range(first, first + SEQUENCES_OF_TEN)
-        models = {
-            f"{n:02d}": [(session, ten) for ten in tens] for n, session in enumerate(sessions, 1)
-        }
+        for number, session in enumerate(sessions, 1):
+            models[f"{number:02d}"] = list(product([session], tens))
+    else:
+        for sentence in range(first, first + n_sentences):
+            models[f"{sentence:03d}"] = list(product(sessions, [sentence]))
     for speaker in speakers:
-        for model, places in models.items():
-            files = ",".join(f"{folder}/{_segment(speaker, *place)}" for place in places)
-            yield f"{speaker}_{model} {files}\n"
+        for model, utterances in models.items():
+            files = [f"{folder}/{_segment(speaker, *utterance)}" for utterance in utterances]
+            yield f"{speaker}_{model} {','.join(files)}\n"
 
 
 def trial_lines(
@@ -194,60 +197,44 @@ def trial_lines(
     m102_001,m101/m101_02_001.sph,N,N,Y,N
     m102_001,m102/m102_02_001.sph,Y,N,N,N
     """
-    sessions = [
-        session for session in range(1, n_sessions + 1) if session not in ENROLMENT_SESSIONS
-    ]
+    sessions = sorted(set(range(1, n_sessions + 1)) - set(ENROLMENT_SESSIONS))
     first = PART_SENTENCES[part][0]
     sentences = range(first, first + n_sentences)
     if part == 3:
         assert prompts is not None
-        tests = [
-            (session, sentence) for session in sessions for sentence in sentences[SEQUENCES_OF_TEN:]
-        ]
-        asked = ["-".join(str(DIGITS.index(word)) for word in prompts[place]) for place in tests]
-        numbers = range(1, sum(session <= n_sessions for session in ENROLMENT_SESSIONS) + 1)
+        tests = list(product(sessions, sentences[SEQUENCES_OF_TEN:]))
+        digits = [_digits(prompts[test]) for test in tests]
+        claims = partial(_claims_of_digits, digits=digits, tests=tests)
         n_texts = len(tests)
+        numbers = range(1, n_sessions - len(sessions) + 1)
     else:
-        numbers, n_texts = sentences, n_sentences
-
-    def claims(target: str, number: int, step: int) -> list[tuple[str, tuple[int, int]]]:
-        """Return what a trial line begins with, and the session and sentence that are tested."""
-        if part == 3:
-            texts = asked[step:] + asked[:step]
-            return [
-                (f"{text},{target}_{number:02d}", place)
-                for text, place in zip(texts, tests, strict=True)
-            ]
-        said = first + (number - first + step) % n_sentences
-        return [(f"{target}_{number:03d}", (session, said)) for session in sessions]
-
-    for target in speakers:
-        for number in numbers:
-            lines = []
-            for speaker in speakers:
-                n_wrong = (
-                    WRONG_SENTENCES_OF_SPEAKER if speaker == target else WRONG_SENTENCES_OF_OTHERS
-                )
-                for step in range(min(n_wrong + 1, n_texts)):
-                    kind = 2 * (speaker != target) + (step > 0)
-                    letters = ",".join("Y" if letter == kind else "N" for letter in range(4))
-                    for claim, place in claims(target, number, step):
-                        lines.append(f"{claim},{_segment(speaker, *place)},{letters}\n")
-            yield lines
+        claims = partial(_claims_of_sentence, sessions=sessions, sentences=sentences)
+        n_texts = n_sentences
+        numbers = sentences
+    for target, number in product(speakers, numbers):
+        lines = []
+        for speaker in speakers:
+            is_impostor = speaker != target
+            n_wrong = WRONG_SENTENCES_OF_OTHERS if is_impostor else WRONG_SENTENCES_OF_SPEAKER
+            for step in range(min(n_wrong + 1, n_texts)):
+                letters = ["N"] * 4
+                letters[2 * is_impostor + (step > 0)] = "Y"
+                for claim, test in claims(target, number, step):
+                    lines.append(f"{claim},{_segment(speaker, *test)},{','.join(letters)}\n")
+        yield lines
 
 
 def draw_prompts(seed: int) -> dict[tuple[int, int], tuple[str, ...]]:
-    """Draw the digits of each session and sentence of part 3; no two sequences are equal, nor two digits of one."""
+    """Draw the digits of each session and sentence of part 3; sequences differ, and digits do not recur in one."""
     random = np.random.default_rng(seed)
     first, last = PART_SENTENCES[3]
     prompts: dict[tuple[int, int], tuple[str, ...]] = {}
-    for session in range(1, MAX_SESSIONS + 1):
-        for sentence in range(first, last + 1):
-            words: tuple[str, ...] = ()
-            while not words or words in prompts.values():
-                words = tuple(DIGITS[digit] for digit in random.permutation(10))
-                words = words if sentence < first + SEQUENCES_OF_TEN else words[:5]
-            prompts[session, sentence] = words
+    for session, sentence in product(range(1, MAX_SESSIONS + 1), range(first, last + 1)):
+        n_digits = 10 if sentence < first + SEQUENCES_OF_TEN else 5
+        words: tuple[str, ...] = ()
+        while not words or words in prompts.values():
+            words = tuple(DIGITS[digit] for digit in random.permutation(10)[:n_digits])
+        prompts[session, sentence] = words
     return prompts
 
 
@@ -302,32 +289,24 @@ class CorpusSize:
         if self.part not in PART_SENTENCES:
             raise DataError(f"part is 1, 2 or 3, not {self.part!r}")
         first, last = PART_SENTENCES[self.part]
-        fewest, most, what = (
-            1,
-            last - first + 1,
-            f"part {self.part} has {last - first + 1} sentences",
-        )
+        most = last - first + 1
+        fewest = 1
+        remedy = f"part {self.part} has {most} sentences"
         if self.part == 3:
-            fewest, what = SEQUENCES_OF_TEN + 1, "the first three enrol, and at least one is tested"
+            fewest = SEQUENCES_OF_TEN + 1
+            remedy = "the first three enrol, and at least one is tested"
+        speakers_remedy = "at least one background speaker and two evaluation speakers"
+        sessions_remedy = "session 1 is for enrolment, session 2 is the first for tests"
         ranges = {
-            "n_speakers": (
-                3,
-                MAX_SPEAKERS,
-                "at least one background speaker and two evaluation speakers",
-            ),
-            "n_sentences": (fewest, most, what),
-            "n_sessions": (
-                2,
-                MAX_SESSIONS,
-                "session 1 is for enrolment, session 2 is the first for tests",
-            ),
+            "n_speakers": (3, MAX_SPEAKERS, speakers_remedy),
+            "n_sentences": (fewest, most, remedy),
+            "n_sessions": (2, MAX_SESSIONS, sessions_remedy),
             "seed": (0, 2**63 - 1, "each seed gives another corpus"),
         }
         for name, (lowest, highest, remedy) in ranges.items():
-            if not lowest <= getattr(self, name) <= highest:
-                raise DataError(
-                    f"{name} is {lowest} to {highest}, not {getattr(self, name)}", remedy=remedy
-                )
+            value = getattr(self, name)
+            if not lowest <= value <= highest:
+                raise DataError(f"{name} is {lowest} to {highest}, not {value}", remedy=remedy)
         if self.gender not in (*_FOLDERS, "both"):
             raise DataError(f"gender is 'm', 'f' or 'both', not {self.gender!r}")
         most = min(self.n_speakers - 2, *(_N_BACKGROUND[sex] for sex in self.sexes))
@@ -337,9 +316,8 @@ class CorpusSize:
             )
             raise DataError(f"n_background is 1 to {most}, not {self.n_background}", remedy=remedy)
         if self.audio_format not in CONTAINERS:
-            raise DataError(
-                f"audio_format is one of {', '.join(CONTAINERS)}, not {self.audio_format!r}"
-            )
+            formats = ", ".join(CONTAINERS)
+            raise DataError(f"audio_format is one of {formats}, not {self.audio_format!r}")
 
     @property
     def sexes(self) -> str:
@@ -369,26 +347,25 @@ def simulate_rsr2015(output: str | Path, size: CorpusSize, *, jobs: int | None =
     output = Path(output).resolve()
     splits = {sex: split_speakers(sex, size.n_speakers, size.n_background) for sex in size.sexes}
     first, _ = PART_SENTENCES[size.part]
-    places = [
-        (s, n)
-        for s in range(1, size.n_sessions + 1)
-        for n in range(first, first + size.n_sentences)
-    ]
-    if size.part == 3:
-        texts = {place: ", ".join(words) + "." for place, words in draw_prompts(size.seed).items()}
-    else:
-        known = voices.SENTENCES if size.part == 1 else voices.COMMANDS
-        texts = {place: known[place[1] - first] for place in places}
-    table = [
-        Recording(
-            f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{size.audio_format}",
-            *(sex, int(speaker[1:]), session, texts[session, sentence], sentence),
-        )
-        for sex, split in splits.items()
-        for speaker in sum(split, ())
-        for session, sentence in places
-    ]
-    background = f" --background {size.n_background}" if size.n_background is not None else ""
+    sessions = range(1, size.n_sessions + 1)
+    sentences = range(first, first + size.n_sentences)
+    source = "Texts are the project's own."
+    if size.part == 1:
+        source = "Sentences: Harvard sentences, IEEE 1969, public domain."
+    texts = voices.SENTENCES if size.part == 1 else voices.COMMANDS
+    prompts = draw_prompts(size.seed)
+    table = []
+    for sex, split in splits.items():
+        for speaker, session, sentence in product(sum(split, ()), sessions, sentences):
+            file = f"sph/{_FOLDERS[sex]}/{speaker}/{speaker}_{session:02d}_{sentence:03d}.{size.audio_format}"
+            if size.part == 3:
+                text = ", ".join(prompts[session, sentence]) + "."
+            else:
+                text = texts[sentence - first]
+            table.append(Recording(file, sex, int(speaker[1:]), session, text, sentence))
+    background = ""
+    if size.n_background is not None:
+        background = f" --background {size.n_background}"
     command = (
         f"spkver simulate rsr2015 OUTPUT --part {size.part} --speakers {size.n_speakers}{background}"
         f" --sentences {size.n_sentences} --sessions {size.n_sessions} --seed {size.seed} --gender {size.gender}"
@@ -402,7 +379,7 @@ real speech.
 Made by
     {command}
 with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json holds every setting.
-{"Sentences: Harvard sentences, IEEE 1969, public domain." if size.part == 1 else "Texts are the project's own."}
+{source}
 
 Key files list, for each model, all trials of the correct text, three wrong texts of its own speaker and one
 of every other speaker; RSR2015 lists all wrong sentences.
@@ -434,9 +411,11 @@ def split_speakers(gender: str, n_speakers: int, n_background: int | None = None
     SpeakerSplit(background=('f001',), development=(), evaluation=('f095', 'f096', 'f097'))
     """
     most = _N_BACKGROUND[gender]
-    n_development = most if n_speakers >= FULL_SIZE and n_background is None else 0
+    n_development = 0
     if n_background is None:
         n_background = min(-(-n_speakers // 3), most)
+        if n_speakers >= FULL_SIZE:
+            n_development = most
     first = _FIRST_EVALUATION[gender]
     n_evaluation = n_speakers - n_background - n_development
     return SpeakerSplit(
@@ -478,13 +457,16 @@ class Sizes:
 
     def __post_init__(self) -> None:
         lowest = {"enrolled_f": 2, "enrolled_m": 2, "strangers": 0, "training": 2, "seed": 0}
-        highest = {"seed": 2**63 - 1, "sentences": len(voices.SENTENCES)}
+        enrolled = _MOST_SPEAKERS - self.strangers
+        highest = {
+            "enrolled_f": enrolled,
+            "enrolled_m": enrolled,
+            "sentences": len(voices.SENTENCES),
+            "seed": 2**63 - 1,
+        }
         for name, value in asdict(self).items():
             least = lowest.get(name, 1)
-            most = highest.get(
-                name,
-                _MOST_SPEAKERS - self.strangers if name.startswith("enrolled") else _MOST_SPEAKERS,
-            )
+            most = highest.get(name, _MOST_SPEAKERS)
             if not least <= value <= most:
                 raise ConfigError(f"{name} is {least} to {most}, not {value}")
 
@@ -508,27 +490,26 @@ def simulate_voiceprivacy(
         If `output` holds something else or cannot be written, or the package espeakng-loader (extra `demo`) is
         missing.
     """
-    output, sizes = Path(output).resolve(), sizes or Sizes()
-    n_enrol, n_trial = sizes.enrolment_utterances, sizes.trial_utterances
-    # directory, sex, numbers of its speakers, sessions of each, which are numbered over the directories
-    parts = []
+    output = Path(output).resolve()
+    sizes = sizes or Sizes()
+    # sessions of a speaker are numbered over the directories
+    n_enrol = sizes.enrolment_utterances
+    enrolment_sessions = range(1, n_enrol + 1)
+    trial_sessions = range(n_enrol + 1, n_enrol + sizes.trial_utterances + 1)
+    training_sessions = range(1, sizes.training_utterances + 1)
+    trained = range(_FIRST_TRAINING, _FIRST_TRAINING + sizes.training)
+    table = []
     for sex, enrolled in (("f", sizes.enrolled_f), ("m", sizes.enrolled_m)):
         tried = range(1, enrolled + sizes.strangers + 1)
-        trained = range(_FIRST_TRAINING, _FIRST_TRAINING + sizes.training)
-        parts += [
-            (f"{DATASET}_enrolls", sex, range(1, enrolled + 1), range(1, n_enrol + 1)),
-            (f"{DATASET}_trials_{sex}", sex, tried, range(n_enrol + 1, n_enrol + n_trial + 1)),
-            (TRAINING_SET, sex, trained, range(1, sizes.training_utterances + 1)),
-        ]
-    table = [
-        Recording(
-            f"{directory}/wav/{sex}{number:03d}-{session:02d}.wav",
-            *(sex, number, session, utterance_text(number, session, sizes.sentences)),
-        )
-        for directory, sex, numbers, sessions in parts
-        for number in numbers
-        for session in sessions
-    ]
+        for directory, numbers, sessions in (
+            (f"{DATASET}_enrolls", range(1, enrolled + 1), enrolment_sessions),
+            (f"{DATASET}_trials_{sex}", tried, trial_sessions),
+            (TRAINING_SET, trained, training_sessions),
+        ):
+            for number, session in product(numbers, sessions):
+                file = f"{directory}/wav/{sex}{number:03d}-{session:02d}.wav"
+                text = utterance_text(number, session, sizes.sentences)
+                table.append(Recording(file, sex, number, session, text))
     options = " ".join(
         f"--{field.name.replace('_', '-')} {getattr(sizes, field.name)}" for field in fields(Sizes)
     )
@@ -561,10 +542,18 @@ def utterance_text(number: int, session: int, n_sentences: int) -> str:
     >>> utterance_text(1, 1, 1)
     'A large size in stockings is hard to sell.'
     """
-    # from 0 to 29 it visits all sentences, so text tells nothing about the speaker
+    # over the numbers 0 to 29, 7 * number visits all sentences: text tells nothing about the speaker
     first = 7 * number + 2 * session
-    places = [(first + 11 * position) % len(voices.SENTENCES) for position in range(n_sentences)]
-    return " ".join(voices.SENTENCES[place] for place in places)
+    n_all = len(voices.SENTENCES)
+    return " ".join(voices.SENTENCES[(first + 11 * i) % n_all] for i in range(n_sentences))
+
+
+def write_recording(path: Path, samples: np.ndarray, audio_format: str) -> int:
+    """Write samples of 16 bits; return their number."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    container = CONTAINERS[audio_format]
+    soundfile.write(path, samples, voices.SAMPLE_RATE, format=container, subtype="PCM_16")
+    return len(samples)
 
 
 def simulate(
@@ -617,16 +606,16 @@ def simulate(
             ) as lengths:  # type: ignore[type-var]
                 seconds = sum(lengths) / voices.SAMPLE_RATE
             counts = {"n_files": len(table), "seconds": round(seconds, 3), **write_lists(tree)}
-            made = {
+            facts = {
                 "about": about,
                 **identity,
                 "engine": engine,
                 "parameters": parameters,
                 **(more or {}),
+                "counts": counts,
             }
-            (tree / SIMULATION_RECORD).write_text(
-                json.dumps({**made, "counts": counts}, indent=1) + "\n", encoding="utf-8"
-            )
+            record_text = json.dumps(facts, indent=1) + "\n"
+            (tree / SIMULATION_RECORD).write_text(record_text, encoding="utf-8")
             (tree / "README.txt").write_text(readme.replace("ENGINE", engine), encoding="utf-8")
             tree.replace(output)
         except (OSError, soundfile.LibsndfileError) as error:
@@ -653,15 +642,16 @@ def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> 
             "is not empty and not a simulated corpus", file=output, remedy=remedy
         ) from None
     different = [
-        f"{name} {recorded.get(name)}, not {wanted[name]}"
-        for name in wanted
-        if recorded.get(name) != wanted[name]
+        f"{name} {recorded.get(name)}, not {value}"
+        for name, value in wanted.items()
+        if recorded.get(name) != value
     ]
     if different:
         raise DataError(
             f"holds a simulated corpus with {'; '.join(different)}", file=output, remedy=remedy
         )
-    if missing := [file for file in files if not (output / file).is_file()]:
+    missing = [file for file in files if not (output / file).is_file()]
+    if missing:
         text = (
             f"lacks {len(missing)} of the corpus's {len(files)} recordings, the first {missing[0]}"
         )
@@ -677,20 +667,33 @@ def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_
         session = voices.make_session(row.sex, row.number, row.session, seed)
         speech = voices.synthesise_utterance(voice, row.text, session, take=row.take)
         samples = np.round(speech * 32767).astype(np.int16)
-        (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(
-            tree / row.file,
-            samples,
-            voices.SAMPLE_RATE,
-            format=CONTAINERS[audio_format],
-            subtype="PCM_16",
-        )
-        n_samples += len(samples)
+        n_samples += write_recording(tree / row.file, samples, audio_format)
     return n_samples
 
 
 def _segment(speaker: str, session: int, sentence: int) -> str:
     return f"{speaker}/{speaker}_{session:02d}_{sentence:03d}.sph"
+
+
+def _claims_of_sentence(
+    target: str, number: int, step: int, *, sessions: Sequence[int], sentences: range
+) -> Iterator[_Claim]:
+    """Yield what a trial line begins with, and the session and sentence that are tested."""
+    sentence = sentences[(number - sentences[0] + step) % len(sentences)]
+    for session in sessions:
+        yield f"{target}_{number:03d}", (session, sentence)
+
+
+def _claims_of_digits(
+    target: str, number: int, step: int, *, digits: list[str], tests: list[tuple[int, int]]
+) -> Iterator[_Claim]:
+    """Yield the same for part 3, where each recording is claimed to hold the digits of the recording `step` later."""
+    for text, test in zip(digits[step:] + digits[:step], tests, strict=True):
+        yield f"{text},{target}_{number:02d}", test
+
+
+def _digits(words: Sequence[str]) -> str:
+    return "-".join(str(DIGITS.index(word)) for word in words)
 
 
 def _ids(gender: str, first: int, count: int) -> tuple[str, ...]:
@@ -701,77 +704,78 @@ def _write_keys(tree: Path, splits: dict[str, SpeakerSplit], size: CorpusSize) -
     counts = {"n_models": 0, "n_targets": 0, "n_impostors": 0}
     sizes = {"n_sentences": size.n_sentences, "n_sessions": size.n_sessions, "part": size.part}
     prompts = draw_prompts(size.seed)
-    for folder in ("trn", "ndx"):
-        (tree / f"key/part{size.part}" / folder).mkdir(parents=True, exist_ok=True)
     for sex, split in splits.items():
         for partition, speakers in (("dev", split.development), ("eval", split.evaluation)):
             if not speakers:
                 continue
             enrolment, trials = key_files(tree, sex, partition, size.part)
+            enrolment.parent.mkdir(parents=True, exist_ok=True)
+            trials.parent.mkdir(exist_ok=True)
             models = list(enrolment_lines(speakers, folder=_FOLDERS[sex], **sizes))
             enrolment.write_text("".join(models), encoding="ascii")
+            n_lines: Counter[str] = Counter()
             with trials.open("w", encoding="ascii") as handle:
                 for lines in trial_lines(speakers, prompts=prompts, **sizes):
                     handle.writelines(lines)
-                    if partition == "eval":
-                        counts["n_targets"] += sum(line.endswith(",Y,N,N,N\n") for line in lines)
-                        counts["n_impostors"] += sum(line.endswith(",N,N,Y,N\n") for line in lines)
-            counts["n_models"] += len(models) if partition == "eval" else 0
+                    n_lines.update(line[-8:-1] for line in lines)
+            if partition == "eval":
+                counts["n_models"] += len(models)
+                counts["n_targets"] += n_lines["Y,N,N,N"]
+                counts["n_impostors"] += n_lines["N,N,Y,N"]
     if size.part == 3:
-        rows = [
-            f"{session:02d},{sentence:03d},{' '.join(words)}"
-            for (session, sentence), words in prompts.items()
-        ]
-        prompts_file(tree).write_text("\n".join(rows) + "\n", encoding="ascii")
+        with prompts_file(tree).open("w", encoding="ascii") as handle:
+            for (session, sentence), words in prompts.items():
+                handle.write(f"{session:02d},{sentence:03d},{' '.join(words)}\n")
     return counts
 
 
 def write_challenge_lists(tree: Path, table: Sequence[Recording]) -> dict[str, int]:
     """Write the lists of all data directories of a challenge; return how many speakers and trials they hold."""
     directories: dict[str, dict[str, Recording]] = {}
+    sexes: dict[str, dict[str, str]] = {}
     for row in table:
-        directories.setdefault(row.file.split("/")[0], {})[Path(row.file).stem] = row
-    speakers = {
-        name: {row.speaker: row.sex for row in rows.values()} for name, rows in directories.items()
-    }
+        directory = row.file.split("/")[0]
+        directories.setdefault(directory, {})[Path(row.file).stem] = row
+        sexes.setdefault(directory, {})[row.speaker] = row.sex
     counts = dict.fromkeys(
         ("n_enrolled", "n_training", "n_trial_speakers", "n_targets", "n_nontargets"), 0
     )
     for directory, rows in directories.items():
-        own = speakers[directory]
-        spoken: dict[str, list[str]] = {name: [] for name in sorted(own)}
-        for key, row in rows.items():
-            spoken[row.speaker].append(key)
-        lists = {
-            "wav.scp": [f"{key} {rows[key].file}" for key in sorted(rows)],
-            "utt2spk": [f"{key} {rows[key].speaker}" for key in sorted(rows)],
-            "spk2utt": [" ".join([name, *keys]) for name, keys in spoken.items()],
-            "spk2gender": [f"{name} {own[name]}" for name in sorted(own)],
-            # as speech corpora write it: capitals, no punctuation but apostrophes
-            "text": [
-                "{} {}".format(key, re.sub("[^A-Z ']", "", rows[key].text.upper()))
-                for key in sorted(rows)
-            ],
-        }
+        lists = _directory_lists(rows)
         if directory.endswith("_enrolls"):
             lists["enrolls"] = sorted(rows)
-            counts["n_enrolled"] += len(own)
+            kind = "n_enrolled"
         elif "_trials_" in directory:
-            enrolled = speakers[f"{directory.partition('_trials_')[0]}_enrolls"]
-            models = [name for name, sex in sorted(enrolled.items()) if sex == directory[-1]]
-            trials = [
-                (model, key, model == rows[key].speaker) for model in models for key in sorted(rows)
-            ]
-            lists["trials"] = [
-                f"{model} {key} {'target' if same else 'nontarget'}" for model, key, same in trials
-            ]
-            counts["n_trial_speakers"] += len(own)
-            counts["n_targets"] += sum(same for *_, same in trials)
-            counts["n_nontargets"] += sum(not same for *_, same in trials)
+            kind = "n_trial_speakers"
+            enrolled = sexes[f"{directory.partition('_trials_')[0]}_enrolls"]
+            models = sorted(name for name, sex in enrolled.items() if sex == directory[-1])
+            lists["trials"] = []
+            for model, key in product(models, sorted(rows)):
+                label = "target" if model == rows[key].speaker else "nontarget"
+                lists["trials"].append(f"{model} {key} {label}")
+                counts[f"n_{label}s"] += 1
         else:
-            counts["n_training"] += len(own)
+            kind = "n_training"
+        counts[kind] += len(sexes[directory])
         for name, lines in lists.items():
-            (tree / directory / name).write_text(
-                "".join(f"{line}\n" for line in lines), encoding="ascii"
-            )
+            text = "".join(f"{line}\n" for line in lines)
+            (tree / directory / name).write_text(text, encoding="ascii")
     return counts
+
+
+def _directory_lists(rows: Mapping[str, Recording]) -> dict[str, list[str]]:
+    """Return the lines of the lists that every data directory has."""
+    lists: dict[str, list[str]] = {"wav.scp": [], "utt2spk": [], "text": []}
+    utterances: dict[str, list[str]] = {}
+    for key, row in rows.items():
+        utterances.setdefault(row.speaker, []).append(key)
+    for key, row in sorted(rows.items()):
+        # as speech corpora write it: capitals, no punctuation but apostrophes
+        words = re.sub("[^A-Z ']", "", row.text.upper())
+        lists["wav.scp"].append(f"{key} {row.file}")
+        lists["utt2spk"].append(f"{key} {row.speaker}")
+        lists["text"].append(f"{key} {words}")
+    speakers = sorted(utterances)
+    lists["spk2utt"] = [" ".join([speaker, *utterances[speaker]]) for speaker in speakers]
+    lists["spk2gender"] = [f"{speaker} {speaker[0]}" for speaker in speakers]
+    return lists

@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import soundfile
 
 from spkbase.errors import ConfigError
 from spkver.corpora import voices
 from spkver.corpora.simulated import (
-    CONTAINERS,
     Recording,
     Simulated,
     simulate,
     write_challenge_lists,
+    write_recording,
 )
 
 _SENTENCES = 12  # of a speaker in a session
@@ -92,7 +91,9 @@ def simulate_challenge(
     if like not in SHAPES or not 0 < scale <= 1:
         text = f"like {like!r}, scale {scale:g}: expected {', '.join(SHAPES)} and a scale above 0, at most 1"
         raise ConfigError(text)
-    table = [row for part in SHAPES[like] for row in _rows(part, scale, seed)]
+    table = []
+    for part in SHAPES[like]:
+        table += _rows(part, scale, seed)
     parameters = {"like": like, "scale": scale, "seed": seed}
     readme = f"""\
 SIMULATED speech in the size and shape of a challenge's sets, to measure time and memory on. No real person speaks
@@ -123,48 +124,41 @@ def _rows(part: Part, scale: float, seed: int) -> list[Recording]:
     kind = "train" if is_training else part.directory.split("_")[2]
     n_speakers = min(part.speakers, max(_FEWEST[kind], round(part.speakers * scale)))
     n_recordings = max(2 * n_speakers, round(part.recordings * scale))
+    first_session = 100 * (kind == "trials")  # sessions differ between enrolment and trials
+    # durations are 2 s and more; shape of the beta distribution, and its width in seconds
+    alpha, beta, width = (2.4, 1.0, 15) if is_training else (0.9, 4.8, 33)
     rows = []
-    for place in range(n_speakers):
-        # sessions differ between enrolment and trials
-        number, side = part.first + place, 100 * (kind == "trials")
-        takes = range(place, n_recordings, n_speakers)
-        random = voices.generator(seed, "session", part.sex, number, 1000 + side)
-        share = random.beta(*((2.4, 1.0) if is_training else (0.9, 4.8)), len(takes))
-        counts = np.maximum(
-            1, np.rint((2 + (15 if is_training else 33) * share) / _SECONDS)
-        ).astype(int)
+    for position in range(n_speakers):
+        number = part.first + position
+        n_takes = len(range(position, n_recordings, n_speakers))
+        random = voices.generator(seed, "session", part.sex, number, 1000 + first_session)
+        seconds = 2 + width * random.beta(alpha, beta, n_takes)
+        counts = np.maximum(1, np.rint(seconds / _SECONDS)).astype(int)
         for take, count in enumerate(counts.tolist()):
-            said = random.permutation(np.arange(count) % _SENTENCES)
-            text = " ".join(voices.SENTENCES[sentence] for sentence in said)
-            file = f"{part.directory}/wav/{part.sex}{number:03d}-{side + take // _IN_SESSION:03d}-{take:04d}.wav"
-            rows.append(Recording(file, part.sex, number, side + take // _IN_SESSION, text, take))
+            sentences = random.permutation(np.arange(count) % _SENTENCES)
+            text = " ".join(voices.SENTENCES[sentence] for sentence in sentences)
+            session = first_session + take // _IN_SESSION
+            file = f"{part.directory}/wav/{part.sex}{number:03d}-{session:03d}-{take:04d}.wav"
+            rows.append(Recording(file, part.sex, number, session, text, take))
     return rows
 
 
 def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
-    """Write the recordings of a speaker from sentences that are synthesised once in a session; return their samples."""
+    """Write a speaker's recordings of sentences that are synthesised once a session; return the number of samples."""
     voice = voices.make_voice(table[0].sex, table[0].number, seed)
-    said: dict[tuple[int, str], np.ndarray] = {}
+    spoken: dict[tuple[int, str], np.ndarray] = {}
     n_samples = 0
     for row in table:
         parts = []
         for sentence in re.findall(r"\S[^.]*\.", row.text):
-            if (key := (row.session, sentence)) not in said:
+            key = (row.session, sentence)
+            if key not in spoken:
                 session = voices.make_session(row.sex, row.number, row.session, seed)
                 take = voices.SENTENCES.index(sentence)
-                said[key] = np.round(
-                    voices.synthesise_utterance(voice, sentence, session, take=take) * 32767
-                )
-            parts.append(said[key])
+                speech = voices.synthesise_utterance(voice, sentence, session, take=take)
+                spoken[key] = np.round(speech * 32767)
+            parts.append(spoken[key])
         # no two files are equal, though short ones may hold the same sentence
         samples = (np.concatenate(parts) * (1 - 0.002 * (row.take % 100))).astype(np.int16)
-        (tree / row.file).parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(
-            tree / row.file,
-            samples,
-            voices.SAMPLE_RATE,
-            format=CONTAINERS[audio_format],
-            subtype="PCM_16",
-        )
-        n_samples += len(samples)
+        n_samples += write_recording(tree / row.file, samples, audio_format)
     return n_samples

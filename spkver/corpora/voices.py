@@ -43,7 +43,11 @@ _AGAIN = f"pip install --force-reinstall {_PACKAGE}"
 _SYNCHRONOUS = 2  # AUDIO_OUTPUT_SYNCHRONOUS: samples go to the callback before espeak_Synth returns
 _DONT_EXIT = 0x8000  # return an error instead of ending the process when the data are missing
 _UTF8 = 1
-_RATE, _VOLUME, _PITCH, _RANGE = 1, 2, 3, 4  # espeak_PARAMETER
+# espeak_PARAMETER
+_RATE = 1
+_VOLUME = 2
+_PITCH = 3
+_RANGE = 4
 
 _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
@@ -87,46 +91,36 @@ SENTENCES: tuple[str, ...] = (
 )
 
 COMMANDS: tuple[str, ...] = (
-    *(
-        "Volume up.",
-        "Volume down.",
-        "Lights on.",
-        "Lights off.",
-        "Open the door.",
-        "Close the door.",
-    ),
-    *(
-        "Start the washing.",
-        "Stop the music.",
-        "Call my office.",
-        "Read the news.",
-        "Next channel.",
-        "Warmer please.",
-    ),
-    *(
-        "Cooler please.",
-        "Lock the garage.",
-        "Boil some water.",
-        "Wake me at six.",
-        "Raise the blinds.",
-        "Dim the lamp.",
-    ),
-    *(
-        "Feed the cat.",
-        "Play a song.",
-        "Show the camera.",
-        "Set a timer.",
-        "Answer the phone.",
-        "Water the garden.",
-    ),
-    *(
-        "Heat the oven.",
-        "Check the mail.",
-        "Clean the floor.",
-        "Mute the radio.",
-        "Record this film.",
-        "Good night.",
-    ),
+    "Volume up.",
+    "Volume down.",
+    "Lights on.",
+    "Lights off.",
+    "Open the door.",
+    "Close the door.",
+    "Start the washing.",
+    "Stop the music.",
+    "Call my office.",
+    "Read the news.",
+    "Next channel.",
+    "Warmer please.",
+    "Cooler please.",
+    "Lock the garage.",
+    "Boil some water.",
+    "Wake me at six.",
+    "Raise the blinds.",
+    "Dim the lamp.",
+    "Feed the cat.",
+    "Play a song.",
+    "Show the camera.",
+    "Set a timer.",
+    "Answer the phone.",
+    "Water the garden.",
+    "Heat the oven.",
+    "Check the mail.",
+    "Clean the floor.",
+    "Mute the radio.",
+    "Record this film.",
+    "Good night.",
 )
 
 SAMPLE_RATE = 16_000
@@ -372,15 +366,14 @@ def transmit(speech: np.ndarray, session: Session, random: np.random.Generator) 
     """
     from scipy.signal import oaconvolve
 
-    before, after = (int(SAMPLE_RATE * random.uniform(*session.silence)) for _ in range(2))
-    recorded = oaconvolve(np.pad(speech, (before, after)), session.response)[
-        : before + len(speech) + after
-    ]
+    before = int(SAMPLE_RATE * random.uniform(*session.silence))
+    after = int(SAMPLE_RATE * random.uniform(*session.silence))
+    padded = np.pad(speech, (before, after))
+    recorded = oaconvolve(padded, session.response)[: len(padded)]
     power = np.mean(np.square(recorded[before : before + len(speech)], dtype=np.float64))
     noise = _noise(session.noise, len(recorded), random)
-    noise *= np.sqrt(
-        power / np.mean(np.square(noise, dtype=np.float64)) * 10 ** (-session.signal_to_noise / 10)
-    )
+    noise_power = np.mean(np.square(noise, dtype=np.float64))
+    noise *= np.sqrt(power / noise_power * 10 ** (-session.signal_to_noise / 10))
     recorded = (recorded + noise) * np.float32(10 ** (session.level / 20) / np.sqrt(power))
     return np.clip(recorded, -1, 1, dtype=np.float32)
 
@@ -551,19 +544,11 @@ def voice_file(voice: Voice, session: Session) -> str:
     """
     low = voice.pitch * session.pitch / session.tract
     high = low * (1 + voice.pitch_range * session.pitch_range)
-    formants = [
-        f"formant {number} {frequency:.0f} {height:.0f} {width:.0f}"
-        for number, (frequency, height, width) in enumerate(voice.formants)
-    ]
-    lines = [
-        accent_text(voice.accent),
-        f"gender {'male' if voice.gender == 'm' else 'female'}",
-        f"pitch {low:.0f} {high:.0f}",
-        *formants,
-        f"consonants {voice.consonants:.0f}",
-        "flutter 0",
-        "roughness 0",
-    ]
+    gender = "male" if voice.gender == "m" else "female"
+    lines = [accent_text(voice.accent), f"gender {gender}", f"pitch {low:.0f} {high:.0f}"]
+    for number, (frequency, height, width) in enumerate(voice.formants):
+        lines.append(f"formant {number} {frequency:.0f} {height:.0f} {width:.0f}")
+    lines += [f"consonants {voice.consonants:.0f}", "flutter 0", "roughness 0"]
     return "\n".join(lines) + "\n"
 
 
@@ -611,15 +596,16 @@ def _engine() -> _Engine:
     return _Engine(Path(package.get_library_path()), Path(package.get_data_path()))
 
 
-def _check(status: int, what: str) -> None:
+def _check(status: int, argument: str) -> None:
     if status != 0:
-        raise DataError(f"the speech engine refused {what} (status {status})", remedy=_AGAIN)
+        raise DataError(f"the speech engine refused {argument} (status {status})", remedy=_AGAIN)
 
 
 def _microphone(random: np.random.Generator, variability: Variability) -> np.ndarray:
     """Random gains over frequency, falling off beyond a random band."""
     gains = variability.channel_gain * bounded_normal(random, len(_KNOTS))
-    low, high = random.uniform(*variability.channel_low), random.uniform(*variability.channel_high)
+    low = random.uniform(*variability.channel_low)
+    high = random.uniform(*variability.channel_high)
     grid = np.geomspace(20, 8000, 96)
     level = np.interp(np.log(grid), np.log(_KNOTS), gains)
     outside = np.log2(np.maximum(1, np.maximum(low / grid, grid / high)))

@@ -24,11 +24,18 @@ from spkver.audio import audio_header
 from spkver.datadir.twins import read_part
 
 _SECONDS = 3.0  # from the middle of a recording
-_WINDOW, _SHIFT = 0.064, 0.016  # s
-_LOWEST, _WIDTH, _N_BANDS = 200.0, 31.25, 65  # Hz; below 2.3 kHz, which all sampling rates hold
+_WINDOW = 0.064  # s
+_SHIFT = 0.016  # s
+# bands of equal width, Hz; they end below 2.3 kHz, which all sampling rates hold
+_LOWEST = 200.0
+_WIDTH = 31.25
+_N_BANDS = 65
 _LOUD = 10**-2.5  # of the power of the loudest frame
 _DEEPEST = 30.0  # dB below the loudest frame
-_N_GROUPS, _N_FREQUENCIES, _N_FFT = 8, 48, 512  # of bands, and up to 6 Hz of their levels over time
+# groups of bands, and frequencies of their levels over time, up to 6 Hz
+_N_GROUPS = 8
+_N_FREQUENCIES = 48
+_N_FFT = 512
 _FURTHEST = 36  # frames by which beginnings may differ, 0.58 s
 _NEAREST = 2
 _ALIKE = 0.55  # other takes of a word by the same speaker reach 0.5

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -102,15 +103,15 @@ def decide(
     decided = np.full(n_recordings, -1)
     for row in range(n_recordings):
         named = {source: columns[row] for source, columns in clear.items() if columns[row] >= 0}
+        owner_by = {
+            source: owners[columns[row]] for source, columns in beside.items() if columns[row] >= 0
+        }
         if len({owners[column] for column in named.values()}) != 1:
             continue
         for source, column in named.items():
-            second = [
-                columns[row]
-                for other, columns in beside.items()
-                if other != source and columns[row] >= 0
-            ]
-            is_backed = any(owners[other] == owners[column] for other in second)
+            is_backed = any(
+                owner == owners[column] for other, owner in owner_by.items() if other != source
+            )
             if source in ("words", "voices") or alone[column] or is_backed:
                 decided[row] = column
                 break
@@ -197,7 +198,9 @@ def shared_information(
     K. Spärck Jones, A statistical interpretation of term specificity and its application in retrieval, Journal of
     Documentation 28(1), 1972.
     """
-    having = Counter(word for words in originals for word in set(words))
+    having: Counter[str] = Counter()
+    for words in originals:
+        having.update(set(words))
     information = {word: -np.log(count / len(originals)) for word, count in having.items()}
     return _sum_over_shared(recordings, originals, information)
 
@@ -206,7 +209,7 @@ def shared_words(
     recordings: Sequence[Sequence[str]], originals: Sequence[Sequence[str]]
 ) -> NDArray[np.float64]:
     """Return the number of different words that recordings and originals share; see `shared_information`."""
-    ones = {word: 1.0 for words in originals for word in words}
+    ones = dict.fromkeys(chain.from_iterable(originals), 1.0)
     return _sum_over_shared(recordings, originals, ones)
 
 

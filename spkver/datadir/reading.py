@@ -64,7 +64,7 @@ def run_pipes(
         logger.info("running %d of the %d shell commands of wav.scp", len(due), len(commands))
     problems = Problems()
     made = {}
-    run = partial(_run, folder=folder, place=Path.cwd())
+    run = partial(_run, folder=folder, current=Path.cwd())
     try:
         results = Work(jobs).map(run, due.items(), description="commands", total=len(due))
         for utterance, error in results:
@@ -121,12 +121,13 @@ def read_datadir(
     folder = Path(path)
     if not folder.is_dir():
         raise no_folder(folder)
-    files: dict[str, Path] = {}
     if original is not None and not (folder / "wav.scp").exists():
         files = _own_recordings(folder)
-    if original is not None and files:
-        speakers = {utterance: original.speakers.get(utterance, utterance) for utterance in files}
-        return DataDir(folder, files, speakers, original.sexes, original.enrolls, original.trials)
+        if files:
+            speakers = {name: original.speakers.get(name, name) for name in files}
+            return DataDir(
+                folder, files, speakers, original.sexes, original.enrolls, original.trials
+            )
     problems = Problems(folder)
     entries = _table(folder / "wav.scp", "utterance path ...", problems, needed=True)
     speakers = _speakers(folder, problems)
@@ -149,21 +150,11 @@ def read_datadir(
             text, file=folder / "segments", remedy="cut the recordings into one file an utterance"
         )
     audio = _sorted_entries(entries)
-    if audio.pipes and not (allow_pipes and pipes_to is not None):
-        text = f"{len(audio.pipes)} entries are shell commands, such as {next(iter(audio.pipes.values()))!r}"
-        remedy = "they are run only with allow_pipes=True, for lists that you trust; or write the audio to files"
-        problems.add(text, file=folder / "wav.scp", remedy=remedy)
-    if audio.offsets and pipes_to is None:
-        text = f"{len(audio.offsets)} entries are parts of archives, which are not read here"
-        remedy = "write each recording to a WAV or FLAC file, such as by kaldiio.load_scp and soundfile.write"
-        problems.add(text, file=folder / "wav.scp", remedy=remedy)
+    _check_entries(audio, folder / "wav.scp", allow_pipes, pipes_to, problems)
     recordings = _find_audio(folder, audio.files, problems)
     problems.raise_if_any()
     if audio.offsets and pipes_to is not None:
-        parts = {
-            utterance: (recordings[utterance], offset)
-            for utterance, offset in audio.offsets.items()
-        }
+        parts = {name: (recordings[name], offset) for name, offset in audio.offsets.items()}
         recordings.update(_cut_archives(parts, pipes_to, jobs=jobs))
     warn_of_alike(speakers.values())
     if audio.pipes and pipes_to is not None:
@@ -207,30 +198,12 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         raise DataError(
             "the separator is empty", remedy="give the end of the speaker's name, such as - or _"
         )
-    files = []
-    ignored = []
-    for path in _files_below(folder):
-        if path.suffix.lower() in EXTENSIONS:
-            files.append(path)
-        else:
-            ignored.append(str(path))
-    others = ""
-    if ignored:
-        others = f"{len(ignored)} other files are left out: {few(ignored, repr)}"
-    if not files:
-        remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
-        if ignored:
-            remedy = "convert recordings of other formats to .wav or .flac"
-        text = "; ".join(
-            filter(None, [f"no recordings: found no {', '.join(EXTENSIONS)} file", others])
-        )
-        raise DataError(text, file=folder, remedy=remedy)
+    files, others = _audio_below(folder)
     flat = [path for path in files if len(path.parts) == 1]
     if 0 < len(flat) < len(files):
         text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
-        raise DataError(
-            text, file=folder, remedy="move them into the folders of their speakers, or elsewhere"
-        )
+        remedy = "move them into the folders of their speakers, or elsewhere"
+        raise DataError(text, file=folder, remedy=remedy)
     problems = Problems(folder)
     recordings: dict[str, Path] = {}
     speakers: dict[str, str] = {}
@@ -395,6 +368,42 @@ def _note_alone(utterances: Collection[str], name: str, problems: Problems) -> N
         problems.add(text, remedy="add them to the other list, or remove them from this one")
 
 
+def _check_entries(
+    audio: _Entries, path: Path, allow_pipes: bool, pipes_to: Path | None, problems: Problems
+) -> None:
+    """Report entries of ``wav.scp`` that may not be run, or whose recordings have no folder to be written to."""
+    if audio.pipes and not (allow_pipes and pipes_to is not None):
+        text = f"{len(audio.pipes)} entries are shell commands, such as {next(iter(audio.pipes.values()))!r}"
+        remedy = "they are run only with allow_pipes=True, for lists that you trust; or write the audio to files"
+        problems.add(text, file=path, remedy=remedy)
+    if audio.offsets and pipes_to is None:
+        text = f"{len(audio.offsets)} entries are parts of archives, which are not read here"
+        remedy = "write each recording to a WAV or FLAC file, such as by kaldiio.load_scp and soundfile.write"
+        problems.add(text, file=path, remedy=remedy)
+
+
+def _audio_below(folder: Path) -> tuple[list[Path], str]:
+    """Return the recordings in a folder, by their paths in it, and a text that names its other files, or ""."""
+    files = []
+    ignored = []
+    for path in _files_below(folder):
+        if path.suffix.lower() in EXTENSIONS:
+            files.append(path)
+        else:
+            ignored.append(str(path))
+    others = ""
+    if ignored:
+        others = f"{len(ignored)} other files are left out: {few(ignored, repr)}"
+    if not files:
+        text = f"no recordings: found no {', '.join(EXTENSIONS)} file"
+        remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
+        if others:
+            text += f"; {others}"
+            remedy = "convert recordings of other formats to .wav or .flac"
+        raise DataError(text, file=folder, remedy=remedy)
+    return files, others
+
+
 def _files_below(folder: Path) -> list[Path]:
     """Return the files in a folder at any depth, sorted and without hidden ones, by their paths in it."""
     files = []
@@ -405,14 +414,14 @@ def _files_below(folder: Path) -> list[Path]:
     return files
 
 
-def _run(item: tuple[str, str], folder: Path, place: Path) -> tuple[str, DataError | None]:
+def _run(item: tuple[str, str], folder: Path, current: Path) -> tuple[str, DataError | None]:
     utterance, command = item
     path = folder / f"{file_stem(utterance)}.wav"
     try:
         with atomic_path(path) as temporary:
             with temporary.open("wb") as output:
                 # the caller allowed the commands of the list; the folder of a worker is another
-                run_command(command.rstrip().removesuffix("|"), output=output, place=place)
+                run_command(command.rstrip().removesuffix("|"), output=output, folder=current)
             try:
                 audio_header(temporary)
             except DataError as error:
@@ -444,9 +453,8 @@ def _cut(item: tuple[str, tuple[Path, int]], folder: Path) -> Path:
         head = file.read(8)
         if head.startswith(b"RIFF"):
             size = 8 + int.from_bytes(head[4:], "little")
-        elif head.startswith(
-            b"AUDIO"
-        ):  # as kaldiio writes other formats: size of the size, size, file
+        elif head.startswith(b"AUDIO"):
+            # as kaldiio writes other formats: size of the size, size, file
             start += 6
             file.seek(start)
             size = int.from_bytes(file.read(head[5]), "little")

@@ -141,16 +141,14 @@ def split_datadir(
     for speaker in sorted(tested):
         order = draw_order(by_speaker[speaker], rules.seed, "utterance")
         enrolled += order[: rules.enrolment_utterances]
-        tried.setdefault(datadir.sexes.get(speaker, MIXED), []).extend(
-            order[rules.enrolment_utterances :]
-        )
+        tests = tried.setdefault(datadir.sexes.get(speaker, MIXED), [])
+        tests += order[rules.enrolment_utterances :]
     trials = {}
     for sex in _groups(datadir):
         if sex in tried:
             part = part_of(datadir, output / f"{name}_test_trials_{sex}", tried[sex])
-            trials[sex] = replace(
-                part, trials=full_cross(sorted(set(part.speakers.values())), part)
-            )
+            models = sorted(set(part.speakers.values()))
+            trials[sex] = replace(part, trials=full_cross(models, part))
     enrolment = part_of(datadir, output / f"{name}_test_enrolls", enrolled)
     return Split(
         training=part_of(datadir, output / f"{name}_train", learnt),
@@ -264,12 +262,9 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
         )
 
     def anonymised(part: DataDir) -> DataDir:
-        recordings = {
-            utterance: twin.recordings[utterance + ending] for utterance in part.recordings
-        }
-        return replace(
-            part, path=part.path.with_name(part.path.name + suffix), recordings=recordings
-        )
+        path = part.path.with_name(part.path.name + suffix)
+        recordings = {name: twin.recordings[name + ending] for name in part.recordings}
+        return replace(part, path=path, recordings=recordings)
 
     return Split(
         training=anonymised(split.training),
@@ -290,9 +285,8 @@ def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
     speakers = {utterance: datadir.speakers[utterance] for utterance in ids}
     known = sorted(set(speakers.values()) & datadir.sexes.keys())
     sexes = {speaker: datadir.sexes[speaker] for speaker in known}
-    return DataDir(
-        path, {utterance: datadir.recordings[utterance] for utterance in ids}, speakers, sexes
-    )
+    recordings = {utterance: datadir.recordings[utterance] for utterance in ids}
+    return DataDir(path, recordings, speakers, sexes)
 
 
 def _groups(datadir: DataDir) -> Mapping[str, str]:
@@ -332,9 +326,8 @@ def _draw_speakers(
     if not tested or len(training) < 2:
         text = f"{len(tested)} speakers for the test and {len(training)} for training: too few"
         remedy = f"{len(able)} of {len(by_speaker)} speakers have the {needed} utterances that a test needs; "
-        raise DataError(
-            text, file=datadir.path, remedy=remedy + "at least three of one sex are needed"
-        )
+        remedy += "at least three of one sex are needed"
+        raise DataError(text, file=datadir.path, remedy=remedy)
     return training, tested, notes
 
 

@@ -38,19 +38,16 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
         anonymised set.
     """
     problems = Problems(anonymised.path)
-    theirs, ours = original.recordings.keys(), anonymised.recordings.keys()
-    for ids, what, remedy in (
+    theirs = original.recordings.keys()
+    ours = anonymised.recordings.keys()
+    for ids, kind, remedy in (
         (theirs - ours, "missing", "anonymise them too, under the same names"),
         (ours - theirs, "extra", f"remove them, they are not in {original.path}"),
     ):
         if ids:
-            problems.add(f"{len(ids)} {what} utterances: {few(ids, repr)}", remedy=remedy)
+            problems.add(f"{len(ids)} {kind} utterances: {few(ids, repr)}", remedy=remedy)
     shared = sorted(theirs & ours)
-    moved = [
-        utterance
-        for utterance in shared
-        if original.speakers[utterance] != anonymised.speakers[utterance]
-    ]
+    moved = [name for name in shared if original.speakers[name] != anonymised.speakers[name]]
     if moved:
         text = (
             f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
@@ -63,20 +60,7 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
     )
     digests = list(problems.sift(enumerate(results)).values())
     if len(digests) == len(paths):  # else files that cannot be read come first
-        sources = dict(zip(digests[: len(shared)], shared, strict=True))
-        copied = {}
-        for utterance, digest in zip(shared, digests[len(shared) :], strict=True):
-            if digest and digest in sources:
-                copied[utterance] = sources[digest]
-        if copied:
-            text = (
-                f"original audio in {len(copied)} of {len(shared)} utterances of the anonymised set"
-            )
-            text += f": {few(copied, repr)}"
-            others = {twin: source for twin, source in copied.items() if twin != source}
-            if others:
-                text += f"; '{min(others)}' holds that of '{others[min(others)]}'"
-            problems.add(text, remedy="anonymise them, or check the paths in wav.scp")
+        _check_copies(shared, digests[: len(shared)], digests[len(shared) :], problems)
     problems.raise_if_any()
 
 
@@ -115,6 +99,28 @@ def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
     except DataError:  # a codec that cannot seek, such as shorten, or broken
         samples = read_audio(path, channel=0).samples[start : start + count]
     return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
+
+
+def _check_copies(
+    utterances: Sequence[str],
+    original: Sequence[str | None],
+    anonymised: Sequence[str | None],
+    problems: Problems,
+) -> None:
+    """Report anonymised utterances with the digest of an original; None for silence."""
+    sources = dict(zip(original, utterances, strict=True))
+    copied = {}
+    for utterance, digest in zip(utterances, anonymised, strict=True):
+        if digest and digest in sources:
+            copied[utterance] = sources[digest]
+    if not copied:
+        return
+    text = f"original audio in {len(copied)} of {len(utterances)} utterances of the anonymised set"
+    text += f": {few(copied, repr)}"
+    others = sorted(twin for twin, source in copied.items() if twin != source)
+    if others:
+        text += f"; '{others[0]}' holds that of '{copied[others[0]]}'"
+    problems.add(text, remedy="anonymise them, or check the paths in wav.scp")
 
 
 def _digest(path: Path) -> str | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,15 +110,18 @@ _SHARE = 0.1  # of all frames, at least, where the quietest are taken
 _ABOVE = 10.0  # dB above the quietest tenth of the silence: breath, and speech that was missed
 _FLOOR = 1e-13  # of power: -130 dB
 _FALL = 20.0  # dB below the highest band: beyond the bandwidth
-_MIDDLE, _SPREAD = -97.0, 14.0  # dB
-_DEVIATION, _OF_DEVIATIONS = 4.5, 1.5  # dB
+# typical values and spreads over recordings, in dB, of the means of the bands and of their deviations
+_MIDDLE = -97.0
+_SPREAD = 14.0
+_DEVIATION = 4.5
+_OF_DEVIATIONS = 1.5
 _FRAMES_OF_SESSION = 8192  # at a time, so that memory does not grow with the recording
 
 _VERSION = 1  # changes with the numbers
 
 
 @one_blas_thread()
-def prosody_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the statistics of a recording as a vector.
 
     Parameters
@@ -132,9 +136,12 @@ def prosody_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
         As `PROSODY` names them, each minus its typical value, divided by its spread, clipped to [-10, 10]; always
         finite.
     """
-    found = prosody_statistics(rapt_track(samples, rate), energy_contour(samples, rate))
+    measured = prosody_statistics(rapt_track(samples, rate), energy_contour(samples, rate))
     vector = np.array(
-        [(found.get(name, middle) - middle) / spread for name, (middle, spread) in PROSODY.items()]
+        [
+            (measured.get(name, middle) - middle) / spread
+            for name, (middle, spread) in PROSODY.items()
+        ]
     )
     return np.clip(np.nan_to_num(vector, posinf=0, neginf=0), -10, 10)
 
@@ -148,12 +155,16 @@ def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[s
         T frames.
     energy : ndarray of shape (T,) [dB]
     """
-    level = energy - np.quantile(energy, _LOUD) if len(energy) else energy
+    if not len(energy):
+        return {}
+    level = energy - np.quantile(energy, _LOUD)
     sound = np.flatnonzero(level > -_SOUND_DB)
     if not len(sound):
         return {}
     kept = slice(sound[0], sound[-1] + 1)  # silence around the utterance says nothing
-    level, hertz, strength = np.maximum(level[kept], -60.0), track.hertz[kept], track.strength[kept]
+    level = np.maximum(level[kept], -60.0)
+    hertz = track.hertz[kept]
+    strength = track.strength[kept]
     voiced = hertz > 0
     for start, stop in _stretches(~voiced):  # short holes are filled
         if stop - start <= _HOLE and start > 0 and stop < len(voiced):
@@ -167,7 +178,7 @@ def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[s
     )
 
 
-def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def energy_contour(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the energy of frames of 25 ms centred on every 10th ms, in dB; -200 of silence.
 
     Parameters
@@ -175,20 +186,21 @@ def energy_contour(samples: NDArray, rate: int) -> NDArray[np.float64]:
     samples : ndarray of shape (n,)
     rate : int [Hz]
     """
-    n_frames = 1 + int(len(samples) / rate / FRAME_SHIFT + 1e-6) if len(samples) else 0
-    centred = samples - samples.mean(dtype=np.float64) if len(samples) else samples
+    if not len(samples):
+        return np.empty(0)
+    n_frames = 1 + int(len(samples) / rate / FRAME_SHIFT + 1e-6)
+    centred = samples - samples.mean(dtype=np.float64)
     sums = np.pad(np.cumsum(np.square(centred, dtype=np.float64)), (1, 0))
     centres = np.arange(n_frames) * FRAME_SHIFT * rate
     half = max(_WINDOW * rate / 2, 0.5)
-    first, last = np.clip(np.round([centres - half, centres + half]), 0, len(samples)).astype(
-        np.int64
-    )
+    edges = np.round([centres - half, centres + half])
+    first, last = np.clip(edges, 0, len(samples)).astype(np.int64)
     power = np.maximum(sums[last] - sums[first], 0) / np.maximum(last - first, 1)
     return 10 * np.log10(power + 1e-20)
 
 
 @one_blas_thread()
-def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def session_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return statistics of the frames without speech, each minus a typical value, divided by a typical spread.
 
     Parameters
@@ -206,20 +218,22 @@ def session_vector(samples: NDArray, rate: int) -> NDArray[np.float64]:
     """
     spectra = band_levels(samples, rate)
     quiet = silence(samples, rate, spectra)
-    noise, heard = spectra[quiet], _frames(samples, rate)[quiet]
-    means, deviations = noise.mean(axis=0), noise.std(axis=0)
+    noise = spectra[quiet]
+    waves = _frames(samples, rate)[quiet]
+    means = noise.mean(axis=0)
+    deviations = noise.std(axis=0)
     within = np.flatnonzero(means > means.max() - _FALL)
     others = [
         (means.mean() - _MIDDLE) / _SPREAD,
         4 * (within[-1] + 1) / N_BANDS - 2,
-        np.clip(heard.mean() / (heard.std() + 1e-9), -5, 5),
-        10 * np.mean(heard == 0),
+        np.clip(waves.mean() / (waves.std() + 1e-9), -5, 5),
+        10 * np.mean(waves == 0),
     ]
     parts = (means - _MIDDLE) / _SPREAD, (deviations - _DEVIATION) / _OF_DEVIATIONS, others
     return np.clip(np.concatenate(parts), -10, 10)
 
 
-def silence(samples: NDArray, rate: int, spectra: NDArray) -> NDArray[np.bool_]:
+def silence(samples: NDArray[Any], rate: int, spectra: NDArray[Any]) -> NDArray[np.bool_]:
     """Return the frames that the detector `snr` labels as silence and that are not at the edge of speech.
 
     Parameters
@@ -232,7 +246,8 @@ def silence(samples: NDArray, rate: int, spectra: NDArray) -> NDArray[np.bool_]:
     """
     signal = (np.asarray(samples, np.float32) * np.float32(_SCALE),)
     noise = (np.random.default_rng(0).standard_normal(len(samples), dtype=np.float32),)
-    window, shift = round(_WINDOW * rate), round(FRAME_SHIFT * rate)
+    window = round(_WINDOW * rate)
+    shift = round(FRAME_SHIFT * rate)
     (speech,) = snr_vad(signal, noise, window=window, shift=shift)
     near = np.convolve(speech, np.ones(2 * _EDGE + 1), mode="same") > 0.5
     frames = np.ones(len(spectra), bool)
@@ -248,7 +263,7 @@ def silence(samples: NDArray, rate: int, spectra: NDArray) -> NDArray[np.bool_]:
     return frames
 
 
-def band_levels(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def band_levels(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the level of bands of equal width from 0 to half the rate in dB, frames of 25 ms every 10 ms.
 
     Parameters
@@ -270,17 +285,14 @@ def band_levels(samples: NDArray, rate: int) -> NDArray[np.float64]:
     edges = np.arange(N_BANDS) * (length // 2) // N_BANDS + 1  # without the mean
     levels = []
     for first in range(0, len(views), _FRAMES_OF_SESSION):
-        power = (
-            np.abs(fft.rfft(views[first : first + _FRAMES_OF_SESSION] * shape, n=length, axis=1))
-            ** 2
-            / shape.sum() ** 2
-        )
+        frames = views[first : first + _FRAMES_OF_SESSION]
+        power = np.abs(fft.rfft(frames * shape, n=length, axis=1)) ** 2 / shape.sum() ** 2
         sums = np.add.reduceat(power, edges, axis=1)
         levels.append(10 * np.log10(sums + _FLOOR))
     return np.concatenate(levels)
 
 
-def _pitch(hertz: NDArray) -> dict[str, float]:
+def _pitch(hertz: NDArray[Any]) -> dict[str, float]:
     """Level, range and movement of the pitch of frames with voice."""
     voiced = np.flatnonzero(hertz > 0)
     if len(voiced) < _LEAST:
@@ -288,22 +300,21 @@ def _pitch(hertz: NDArray) -> dict[str, float]:
     pitch = 12 * np.log2(np.maximum(hertz, 1) / _REFERENCE)
     values = pitch[voiced]
     quantiles = np.quantile(values, (0.05, 0.25, 0.5, 0.75, 0.95))
-    found = {
+    measured = {
         "pitch mean": values.mean(),
         "pitch deviation": values.std(),
         "pitch skewness": _skewness(values),
-        **dict(zip([f"pitch {share} %" for share in (5, 25, 50, 75, 95)], quantiles, strict=True)),
         "pitch range": quantiles[-1] - quantiles[0],
         "pitch trend": np.clip(_slope(voiced * FRAME_SHIFT, values), -5, 5),
     }
+    for share, value in zip((5, 25, 50, 75, 95), quantiles, strict=True):
+        measured[f"pitch {share} %"] = value
     changes = np.diff(pitch)[(hertz[1:] > 0) & (hertz[:-1] > 0)]
     if len(changes) >= _LEAST:
         low, high = np.quantile(changes, (0.05, 0.95))
-        found |= {
+        measured |= {
             "pitch change deviation": changes.std(),
             "pitch change size": np.abs(changes).mean(),
-        }
-        found |= {
             "pitch change 5 %": low,
             "pitch change 95 %": high,
             "pitch rising": (changes > 0).mean(),
@@ -314,8 +325,8 @@ def _pitch(hertz: NDArray) -> dict[str, float]:
         if stop - start >= _LEAST
     ]
     if slopes:
-        found |= {"stretch slope": np.mean(slopes), "stretch slope deviation": np.std(slopes)}
-    return found
+        measured |= {"stretch slope": np.mean(slopes), "stretch slope deviation": np.std(slopes)}
+    return measured
 
 
 def _turns(voiced: NDArray[np.bool_], sound: NDArray[np.bool_]) -> dict[str, float]:
@@ -325,7 +336,7 @@ def _turns(voiced: NDArray[np.bool_], sound: NDArray[np.bool_]) -> dict[str, flo
     for start, stop in pauses:
         spoken[start:stop] = False
     seconds = len(voiced) * FRAME_SHIFT
-    found = {
+    measured = {
         "voiced share": voiced[spoken].mean(),
         "pause share": 1 - spoken.mean(),
         "pauses": len(pauses) / seconds,
@@ -335,56 +346,59 @@ def _turns(voiced: NDArray[np.bool_], sound: NDArray[np.bool_]) -> dict[str, flo
     for name, frames in kinds:
         lengths = np.log([(stop - start) * FRAME_SHIFT for start, stop in _stretches(frames)])
         if len(lengths):
-            found |= {f"{name} length": lengths.mean(), f"{name} length deviation": lengths.std()}
-    return found
+            measured |= {
+                f"{name} length": lengths.mean(),
+                f"{name} length deviation": lengths.std(),
+            }
+    return measured
 
 
-def _loudness(level: NDArray, voiced: NDArray[np.bool_], strength: NDArray) -> dict[str, float]:
+def _loudness(
+    level: NDArray[Any], voiced: NDArray[np.bool_], strength: NDArray[Any]
+) -> dict[str, float]:
     """The energy of frames with sound, below the loud ones; how periodic voice is."""
-    heard = level > -_SOUND_DB
-    values, changes = level[heard], np.diff(level)[heard[1:] & heard[:-1]]
+    sounding = level > -_SOUND_DB
+    values = level[sounding]
+    changes = np.diff(level)[sounding[1:] & sounding[:-1]]
+    measured = {"energy deviation": values.std(), "energy skewness": _skewness(values)}
     quantiles = np.quantile(values, (0.05, 0.25, 0.5))
-    found = {
-        "energy deviation": values.std(),
-        "energy skewness": _skewness(values),
-        **dict(zip([f"energy {share} %" for share in (5, 25, 50)], quantiles, strict=True)),
-    }
+    for share, value in zip((5, 25, 50), quantiles, strict=True):
+        measured[f"energy {share} %"] = value
     if len(changes) >= _LEAST:
-        found |= {
+        measured |= {
             "energy change deviation": changes.std(),
             "energy change size": np.abs(changes).mean(),
         }
-    with_voice, without = level[heard & voiced], level[heard & ~voiced]
+    with_voice = level[sounding & voiced]
+    without = level[sounding & ~voiced]
     if len(with_voice) >= _LEAST:
-        found |= {
-            "strength": strength[heard & voiced].mean(),
-            "strength deviation": strength[heard & voiced].std(),
-        }
+        strength = strength[sounding & voiced]
+        measured |= {"strength": strength.mean(), "strength deviation": strength.std()}
         if len(without) >= _LEAST:
-            found["voiced over unvoiced"] = with_voice.mean() - without.mean()
-    return found
+            measured["voiced over unvoiced"] = with_voice.mean() - without.mean()
+    return measured
 
 
-def _syllables(level: NDArray, voiced: NDArray[np.bool_]) -> dict[str, float]:
+def _syllables(level: NDArray[Any], voiced: NDArray[np.bool_]) -> dict[str, float]:
     """Peaks of the smoothed energy with voice, between which it falls: about one a syllable."""
     from scipy.signal import find_peaks
 
     kernel = np.hanning(_SMOOTHING + 2)[1:-1]
-    smoothed = np.convolve(
-        np.pad(level, _SMOOTHING // 2, mode="edge"), kernel / kernel.sum(), mode="valid"
-    )
-    peaks, about = find_peaks(smoothed, prominence=_DIP)
+    padded = np.pad(level, _SMOOTHING // 2, mode="edge")
+    smoothed = np.convolve(padded, kernel / kernel.sum(), mode="valid")
+    peaks, properties = find_peaks(smoothed, prominence=_DIP)
     is_syllable = voiced[peaks]
-    peaks, depths = peaks[is_syllable], about["prominences"][is_syllable]
-    found = {"syllables": len(peaks) / (len(level) * FRAME_SHIFT)}
+    peaks = peaks[is_syllable]
+    depths = properties["prominences"][is_syllable]
+    measured = {"syllables": len(peaks) / (len(level) * FRAME_SHIFT)}
     if len(peaks) > 2:
         gaps = np.log(np.diff(peaks) * FRAME_SHIFT)
-        found |= {"syllable gap": float(np.median(gaps)), "syllable gap deviation": gaps.std()}
-        found["syllable depth"] = depths.mean()
-    return found
+        measured |= {"syllable gap": float(np.median(gaps)), "syllable gap deviation": gaps.std()}
+        measured["syllable depth"] = depths.mean()
+    return measured
 
 
-def _modulations(level: NDArray) -> dict[str, float]:
+def _modulations(level: NDArray[Any]) -> dict[str, float]:
     """Logarithms of the shares of octaves of modulation in the energy: the rhythm of syllables and of sounds."""
     contour = np.maximum(level, -_SOUND_DB)
     power = np.abs(np.fft.rfft((contour - contour.mean()) * np.hanning(len(contour)))) ** 2
@@ -405,17 +419,20 @@ def _stretches(frames: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def _slope(times: NDArray, values: NDArray) -> float:
+def _slope(times: NDArray[Any], values: NDArray[Any]) -> float:
     centred = times - times.mean()
     return float(centred @ (values - values.mean()) / (centred @ centred))
 
 
-def _skewness(values: NDArray) -> float:
-    centred, deviation = values - values.mean(), values.std()
-    return float((centred**3).mean() / deviation**3) if deviation > 1e-9 else 0.0
+def _skewness(values: NDArray[Any]) -> float:
+    centred = values - values.mean()
+    deviation = values.std()
+    if not deviation > 1e-9:
+        return 0.0
+    return float((centred**3).mean() / deviation**3)
 
 
-def _frames(samples: NDArray, rate: int) -> NDArray:
+def _frames(samples: NDArray[Any], rate: int) -> NDArray[Any]:
     """Frames as views, shape (T, window)."""
     return np.lib.stride_tricks.sliding_window_view(samples, round(_WINDOW * rate))[
         :: round(FRAME_SHIFT * rate)

@@ -10,7 +10,7 @@ import json
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from spkbase.version import versions
 from spkbase.work import ALL_CORES, Work, chunks
 from spkver.audio import check_headers
 from spkver.datadir import DataDir, read_datadir
-from spkver.extractors.protocol import ExtractorSettings
+from spkver.extractors.protocol import ExtractorSettings, Recording
 from spkver.extractors.registry import Extractor, open_extractor
 
 logger = logging.getLogger(__name__)
@@ -129,9 +129,8 @@ def embed_directory(
     n_resampled = _check_recordings(recordings, extractor, work, quiet=quiet)
     digests = _digests(recordings, extractor, work)
     made_by = digest_of("vectors", extractor.extraction.record, versions())
-    origin = digest_of(
-        made_by, [[name, source.speakers[name], digests[name]] for name in recordings]
-    )
+    facts = [[name, source.speakers[name], digests[name]] for name in recordings]
+    origin = digest_of(made_by, facts)
     if _origin(path) == origin:
         level = logging.DEBUG if quiet else logging.INFO
         logger.log(level, "%s: all %d vectors are up to date", path, len(recordings))
@@ -142,32 +141,20 @@ def embed_directory(
         logger.debug("%d of %d vectors reused from an earlier run", len(vectors), len(recordings))
     problems = Problems()
     due = [(name, audio.absolute()) for name, audio in recordings.items() if name not in vectors]
-    tasks = chunks(due, extractor.extraction.batch)
-    results = work.map(
-        extractor, tasks, processes=True, description="vectors", sizes=[*map(len, tasks)]
-    )
-    for task, extracted in zip(tasks, results, strict=True):
-        names = [name for name, _ in task]
-        good = problems.sift(zip(names, extracted, strict=True))
-        vectors |= good
-        kept = [
-            [name, digests[name], vector.dtype.str, vector.tolist()]
-            for name, vector in good.items()
-        ]
+    for extracted in _extracted(due, extractor, work, problems):
+        vectors |= extracted
+        kept = []
+        for name, vector in extracted.items():
+            kept.append([name, digests[name], vector.dtype.str, vector.tolist()])
         append_line(finished, {"made_by": made_by, "vectors": kept})
     if len(problems.errors) > most_lacking * len(recordings):
         problems.raise_if_any()
-    names = [name for name in recordings if name in vectors]
-    _check_dimensions(names, vectors)
-    record = {
-        key: json.dumps(value) if value is None else value
-        for key, value in extractor.extraction.record.items()
-    }
-    attributes = {"extractor": extractor.spec, **record, "origin": origin}
+    vectors = dict(sorted(vectors.items()))
+    _check_dimensions(vectors)
+    attributes = {"extractor": extractor.spec, **extractor.extraction.record, "origin": origin}
     if n_resampled:
         attributes["resampled"] = n_resampled
-    speakers = [source.speakers[name] for name in names]
-    _write_vectors(path, names, speakers, np.stack([vectors[name] for name in names]), attributes)
+    _write_vectors(path, vectors, source.speakers, attributes)
     finished.unlink(missing_ok=True)
     return read_embeddings(path)
 
@@ -205,6 +192,18 @@ def _digests(recordings: Mapping[str, Path], extractor: Extractor, work: Work) -
     return {name: digest or "" for name, digest in zip(recordings, digests, strict=True)}
 
 
+def _extracted(
+    due: Sequence[Recording], extractor: Extractor, work: Work, problems: Problems
+) -> Iterator[dict[str, NDArray[np.floating]]]:
+    """Yield the vectors of each task by utterance; `problems` takes the errors of the other recordings."""
+    tasks = chunks(due, extractor.extraction.batch)
+    sizes = list(map(len, tasks))
+    results = work.map(extractor, tasks, processes=True, description="vectors", sizes=sizes)
+    for task, vectors in zip(tasks, results, strict=True):
+        names = [name for name, _ in task]
+        yield problems.sift(zip(names, vectors, strict=True))
+
+
 def _finished_vectors(
     path: Path, made_by: str, digests: Mapping[str, str]
 ) -> dict[str, NDArray[np.floating]]:
@@ -219,10 +218,10 @@ def _finished_vectors(
     return vectors
 
 
-def _check_dimensions(names: Sequence[str], vectors: Mapping[str, NDArray[np.floating]]) -> None:
+def _check_dimensions(vectors: Mapping[str, NDArray[np.floating]]) -> None:
     """Refuse vectors that are not of one dimension."""
-    first = min(names)
-    others = [name for name in names if vectors[name].shape != vectors[first].shape]
+    first = min(vectors)
+    others = [name for name, vector in vectors.items() if vector.shape != vectors[first].shape]
     if others:
         got = f"{len(vectors[first])} for {first} and {len(vectors[others[0]])} for {few(others)}"
         raise DataError(
@@ -232,21 +231,24 @@ def _check_dimensions(names: Sequence[str], vectors: Mapping[str, NDArray[np.flo
 
 def _write_vectors(
     path: Path,
-    ids: list[str],
-    speakers: list[str],
-    vectors: NDArray[np.floating],
+    vectors: Mapping[str, NDArray[np.floating]],
+    speaker_of: Mapping[str, str],
     attributes: Mapping[str, Any],
 ) -> None:
     """Write vectors as npz or HDF5, whole or not at all."""
+    attributes = {key: "null" if value is None else value for key, value in attributes.items()}
+    ids = list(vectors)
+    speakers = [speaker_of[name] for name in ids]
+    stacked = np.stack(list(vectors.values()))
     if path.suffix != ".npz":
         write_arrays(
-            path, {"ids": ids, "speakers": speakers, "vectors": vectors}, attributes=attributes
+            path, {"ids": ids, "speakers": speakers, "vectors": stacked}, attributes=attributes
         )
         return
     texts = {"ids": np.array(ids, np.str_), "speakers": np.array(speakers, np.str_)}
-    made = np.array(json.dumps(attributes))
+    about = np.array(json.dumps(attributes))
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, vectors=vectors, attributes=made, **texts)  # type: ignore[arg-type]
+        np.savez(file, vectors=stacked, attributes=about, **texts)  # type: ignore[arg-type]
 
 
 def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
@@ -265,7 +267,9 @@ def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
             "recordings have several sampling rates: %s Hz; a given rate resamples them to one",
             sorted(rates),
         )
-    return 0 if wanted is None else rates.total() - rates[wanted]
+    if wanted is None:
+        return 0
+    return rates.total() - rates[wanted]
 
 
 def _origin(path: Path) -> str:

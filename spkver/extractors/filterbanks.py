@@ -9,7 +9,7 @@ M. Slaney, "Auditory Toolbox", Interval Research technical report 1998-010 (the 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,18 @@ Window = Literal["povey", "hamming"]
 _SCALE = 32768.0  # Kaldi's samples are 16-bit steps
 _PRE_EMPHASIS = 0.97
 _LOWEST = 20.0  # Hz
-_WINDOW, _SHIFT = 0.025, 0.010  # s
+_WINDOW = 0.025  # s
+_SHIFT = 0.010  # s
 _FLOOR = float(np.finfo(np.float32).eps)
-_FFT, _HOP = 400, 160  # of the mel spectra
+# samples, of the mel spectra
+_FFT = 400
+_HOP = 160
 _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 
 
 def kaldi_filterbanks(
-    samples: NDArray, *, rate: int = 16000, n_mels: int = 80, shape: Window = "povey"
-) -> NDArray:
+    samples: NDArray[Any], *, rate: int = 16000, n_mels: int = 80, shape: Window = "povey"
+) -> NDArray[Any]:
     """Return Kaldi's log mel filterbanks, with their mean over time removed.
 
     Frames of 25 ms every 10 ms, none beyond the ends (snip_edges), no dither; in each the mean removed, pre-emphasis
@@ -48,7 +51,8 @@ def kaldi_filterbanks(
         T = 1 + (n - 0.025 rate) // (0.010 rate), in the dtype of the samples.
     """
     dtype = samples.dtype
-    window, shift = round(_WINDOW * rate), round(_SHIFT * rate)
+    window = round(_WINDOW * rate)
+    shift = round(_SHIFT * rate)
     weights, filters = _kaldi_tables(rate, n_mels, shape, dtype)
     pieces = []
     views = np.lib.stride_tricks.sliding_window_view(samples * dtype.type(_SCALE), window)[::shift]
@@ -61,17 +65,14 @@ def kaldi_filterbanks(
             frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:]
         )
         emphasised *= weights
-        pieces.append(
-            np.log(
-                np.maximum(_power(emphasised, _fft_length(window)) @ filters, dtype.type(_FLOOR))
-            )
-        )
+        energies = _power(emphasised, _fft_length(window)) @ filters
+        pieces.append(np.log(np.maximum(energies, dtype.type(_FLOOR))))
     banks = np.concatenate(pieces)
     banks -= banks.mean(axis=0, dtype=np.float64).astype(dtype)
     return banks
 
 
-def mel_spectra(samples: NDArray, *, rate: int = 16000, n_mels: int = 40) -> NDArray:
+def mel_spectra(samples: NDArray[Any], *, rate: int = 16000, n_mels: int = 40) -> NDArray[Any]:
     """Return mel power spectra, frames of 25 ms centred on every 10th ms, zeros beyond the ends.
 
     A periodic Hann window; triangles of equal area from 0 to half the rate
@@ -98,8 +99,11 @@ def mel_spectra(samples: NDArray, *, rate: int = 16000, n_mels: int = 40) -> NDA
 
 def slaney_filters(*, rate: int, n_fft: int, n_mels: int) -> NDArray[np.float64]:
     """Return triangles of equal area on Slaney's mel scale, shape (n_mels, n_fft // 2 + 1)."""
-    knee, octave = 1000.0, np.log(6.4) / 27  # linear below, logarithmic above
-    top = 15 + np.log(rate / 2 / knee) / octave if rate / 2 > knee else rate / 2 * 3 / 200
+    knee = 1000.0  # Hz: linear below, logarithmic above
+    octave = np.log(6.4) / 27
+    top = rate / 2 * 3 / 200
+    if rate / 2 > knee:
+        top = 15 + np.log(rate / 2 / knee) / octave
     mels = np.linspace(0, top, n_mels + 2)
     edges = np.where(mels < 15, mels * 200 / 3, knee * np.exp(octave * (np.maximum(mels, 15) - 15)))
     filters = _triangles(edges, np.arange(n_fft // 2 + 1) * rate / n_fft)
@@ -107,23 +111,28 @@ def slaney_filters(*, rate: int, n_fft: int, n_mels: int) -> NDArray[np.float64]
 
 
 @lru_cache(maxsize=8)
-def _kaldi_tables(rate: int, n_mels: int, shape: str, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+def _kaldi_tables(
+    rate: int, n_mels: int, shape: str, dtype: np.dtype
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Window (n,) and filters (bins, n_mels), which leave out the bin at half the rate."""
     window = round(_WINDOW * rate)
     n_fft = _fft_length(window)
     cosine = np.cos(2 * np.pi * np.arange(window) / (window - 1))
-    weights = (0.5 - 0.5 * cosine) ** 0.85 if shape == "povey" else 0.54 - 0.46 * cosine
+    if shape == "povey":
+        weights = (0.5 - 0.5 * cosine) ** 0.85
+    else:
+        weights = 0.54 - 0.46 * cosine
     edges = np.linspace(_kaldi_mel(_LOWEST), _kaldi_mel(rate / 2), n_mels + 2)
     filters = _triangles(edges, _kaldi_mel(np.arange(n_fft // 2 + 1) * rate / n_fft))
     filters[:, -1] = 0
     return weights.astype(dtype), np.ascontiguousarray(filters.T, dtype)
 
 
-def _kaldi_mel(frequency: NDArray | float) -> NDArray:
+def _kaldi_mel(frequency: NDArray[Any] | float) -> NDArray[Any]:
     return 1127.0 * np.log1p(np.asarray(frequency) / 700.0)
 
 
-def _triangles(edges: NDArray, points: NDArray) -> NDArray[np.float64]:
+def _triangles(edges: NDArray[Any], points: NDArray[Any]) -> NDArray[np.float64]:
     """Triangles that rise from an edge to the next and fall to the one after, of height 1, at some points."""
     widths = np.diff(edges)[:, None]
     rising = (points - edges[:-2, None]) / widths[:-1]
@@ -135,10 +144,10 @@ def _fft_length(window: int) -> int:
     return 1 << (window - 1).bit_length()
 
 
-def _power(frames: NDArray, n_fft: int) -> NDArray:
+def _power(frames: NDArray[Any], n_fft: int) -> NDArray[Any]:
     from scipy import fft
 
     spectrum = fft.rfft(frames, n=n_fft, axis=1)
-    power: NDArray = spectrum.real**2
+    power: NDArray[Any] = spectrum.real**2
     power += spectrum.imag**2
     return power

@@ -38,21 +38,19 @@ def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
     """
     if settings != ExtractorSettings():
         raise ConfigError("it has the rate it was trained at and no windows", remedy="give none")
-    files = {
-        name: Path(folder) / file
-        for name, file in (("ubm", "gmm/ubm.h5"), ("matrix", "data/tv.h5"))
-    }
+    files = {"ubm": Path(folder) / "gmm/ubm.h5", "matrix": Path(folder) / "data/tv.h5"}
     config = Path(folder) / "config.yaml"
-    if absent := [path for path in (config, *files.values()) if not path.is_file()]:
+    absent = [path for path in (config, *files.values()) if not path.is_file()]
+    if absent:
         remedy = "train one by: spkver train DATADIR --system ivector --output FOLDER"
         raise ConfigError(
             f"no trained extractor: {absent[0].name} is missing", file=folder, remedy=remedy
         )
     values = read_yaml(config)
-    features = replace(
-        load_config(FeatureConfig, defaults=values.get("features", {})), resample=True
-    )
-    seed, ubm = int(values.get("seed", 0)), read_ubm(files["ubm"]).mixture
+    features = load_config(FeatureConfig, defaults=values.get("features", {}))
+    features = replace(features, resample=True)
+    seed = int(values.get("seed", 0))
+    ubm = read_ubm(files["ubm"]).mixture
     matrix = read_total_variability(files["matrix"])
     if ubm.dimension != features.dimension or not np.array_equal(ubm.means, matrix.means):
         text = "its features, mixture and matrix do not belong together"
@@ -74,13 +72,15 @@ def ivectors_of(
     matrix: TotalVariability,
 ) -> Vectors:
     """Return the i-vector of each recording, or the error of one that cannot be read or has no speech."""
-    found, errors = extract_batch(recordings, features, seed)
+    extracted, errors = extract_batch(recordings, features, seed)
     if errors:  # which of them are wrong is seen one by one
         if len(recordings) == 1:
             return [*errors]
         one_by_one = partial(ivectors_of, features=features, seed=seed, ubm=ubm, matrix=matrix)
         return [one_by_one([recording])[0] for recording in recordings]
-    frames = [post_process(one.cepstra, one.log_energy, one.speech, features)[0] for one in found]
+    frames = []
+    for raw in extracted:
+        frames.append(post_process(raw.cepstra, raw.log_energy, raw.speech, features)[0])
     names = np.array([name for name, _ in recordings], object)
     offsets = np.cumsum([0, *map(len, frames)], dtype=np.int64)
     stacked = Frames(names, offsets, np.concatenate(frames).astype(features.dtype))

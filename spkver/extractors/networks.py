@@ -62,7 +62,8 @@ class Graph:
     """
 
     def __init__(self, network: str, tensors: Mapping[str, Any]) -> None:
-        self.network, self.tensors = network, tensors
+        self.network = network
+        self.tensors = tensors
         self.nodes: list[Any] = []
         self.numbers: list[Any] = []
 
@@ -87,11 +88,9 @@ class Graph:
         value = self.tensors.get(name)
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
             return value.astype(np.float32)
-        got = (
-            f"{len(self.tensors)} entries without it"
-            if value is None
-            else f"{type(value).__name__} without"
-        )
+        got = f"{type(value).__name__} without"
+        if value is None:
+            got = f"{len(self.tensors)} entries without it"
         raise DataError(
             f"expected the weights of {self.network}, with finite numbers in {name}, got {got}"
         )
@@ -99,7 +98,8 @@ class Graph:
     def convolve(self, x: str, name: str, *, stride: int = 1, dilation: int = 1) -> str:
         """Convolve frames, or maps of bands by frames, whose bands alone have the stride; 0 beyond the edges."""
         kernel = self.weight(f"{name}.weight")
-        taps, parts = kernel.shape[2:], [kernel]
+        taps = kernel.shape[2:]
+        parts = [kernel]
         if f"{name}.bias" in self.tensors:
             parts.append(self.weight(f"{name}.bias"))
         pads = [dilation * (count // 2) for count in taps] * 2
@@ -110,10 +110,13 @@ class Graph:
 
     def normalise(self, x: str, name: str) -> str:
         """Normalise by the statistics of training batches."""
-        mean, variance = self.weight(f"{name}.running_mean"), self.weight(f"{name}.running_var")
-        scale, shift = np.ones_like(mean), np.zeros_like(mean)
+        mean = self.weight(f"{name}.running_mean")
+        variance = self.weight(f"{name}.running_var")
+        scale = np.ones_like(mean)
+        shift = np.zeros_like(mean)
         if f"{name}.weight" in self.tensors:
-            scale, shift = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+            scale = self.weight(f"{name}.weight")
+            shift = self.weight(f"{name}.bias")
         return self.add("BatchNormalization", x, scale, shift, mean, variance, epsilon=1e-5)
 
     def activate(self, x: str, name: str) -> str:
@@ -150,12 +153,15 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
         If a tensor is missing; the error names it.
     """
     graph = Graph("CAM++", tensors)
-    add, convolve, activate = graph.add, graph.convolve, graph.activate
+    add = graph.add
+    convolve = graph.convolve
+    activate = graph.activate
     maps = add("Unsqueeze", add("Transpose", "frames", perm=[0, 2, 1]), [1])
     maps = activate(convolve(maps, "head.conv1"), "head.bn1")
     for layer in (1, 2):
         for number in (0, 1):
-            name, stride = f"head.layer{layer}.{number}", 1 if number else 2
+            name = f"head.layer{layer}.{number}"
+            stride = 1 if number else 2
             inner = activate(convolve(maps, f"{name}.conv1", stride=stride), f"{name}.bn1")
             inner = graph.normalise(convolve(inner, f"{name}.conv2"), f"{name}.bn2")
             if not number:
@@ -220,10 +226,9 @@ def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
 
     frames = graph.add("Transpose", "frames", perm=[1, 0, 2])
     for layer in range(3):
-        inputs, states = (gates(f"lstm.weight_{part}_l{layer}") for part in ("ih", "hh"))
-        offsets = np.concatenate(
-            [gates(f"lstm.bias_{part}_l{layer}") for part in ("ih", "hh")], axis=1
-        )
+        inputs = gates(f"lstm.weight_ih_l{layer}")
+        states = gates(f"lstm.weight_hh_l{layer}")
+        offsets = np.hstack([gates(f"lstm.bias_ih_l{layer}"), gates(f"lstm.bias_hh_l{layer}")])
         frames = graph.add("LSTM", frames, inputs, states, offsets, hidden_size=states.shape[2])
         frames = graph.add("Squeeze", frames, [1])
     last = graph.add("Gather", frames, -1, axis=0)
@@ -274,9 +279,11 @@ def read_network(model: bytes | str | Path) -> Network:
     DataError
         If it is no network, or has other inputs or outputs; the error names them.
     """
-    onnxruntime, file = imported("onnxruntime", _PIP), None
+    onnxruntime = imported("onnxruntime", _PIP)
+    file = None
     if not isinstance(model, bytes):
-        model, file = str(model), model
+        file = model
+        model = str(model)
         if not Path(model).is_file():
             raise ConfigError("there is no such ONNX file", file=file, remedy="check the path")
         check_data(model)
@@ -290,18 +297,19 @@ def read_network(model: bytes | str | Path) -> Network:
         raise DataError(
             text, file=file, remedy="it may be truncated: copy or download it again"
         ) from error
-    inputs, outputs = session.get_inputs(), session.get_outputs()
+    inputs = session.get_inputs()
+    outputs = session.get_outputs()
     named = [node for node in outputs if node.name in ("embs", "embedding")] or outputs
     if not (_fits(inputs, 3) and _fits(named, 2)):
         text = "expected one input float32 (batch, frames, mels) and one output float32 (batch, D)"
         got = f"got {_described(inputs)} -> {_described(outputs)}"
         remedy = "export the network so that it takes filterbanks and returns a vector"
         raise DataError(f"{text}, {got}", file=file, remedy=remedy)
-    mels = inputs[0].shape[-1] if inputs[0].shape else None
+    n_mels = 80
+    if inputs[0].shape and isinstance(inputs[0].shape[-1], int):
+        n_mels = inputs[0].shape[-1]
     window: Window = "hamming" if inputs[0].name == "feats" else "povey"
-    return Network(
-        session, inputs[0].name, named[0].name, mels if isinstance(mels, int) else 80, window
-    )
+    return Network(session, inputs[0].name, named[0].name, n_mels, window)
 
 
 def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
@@ -324,9 +332,8 @@ def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
     imported("onnx", _PIP)
     try:
         tensors, digest = read_weights(source, file)
-        network = read_network(
-            campplus_graph(tensors) if source is CAMPPLUS else ge2e_graph(tensors)
-        )
+        graph = campplus_graph if source is CAMPPLUS else ge2e_graph
+        network = read_network(graph(tensors))
         network.run(np.zeros((1, _SECOND, network.n_mels)))  # shapes that do not fit show here
     except DataError as error:
         raise DataError(error.text, file=file, remedy=source.remedy) from error
@@ -345,17 +352,16 @@ def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
 
 
 @one_blas_thread()
-def embed_frames(samples: NDArray, rate: int, network: Network) -> NDArray[np.float32]:
+def embed_frames(samples: NDArray[Any], rate: int, network: Network) -> NDArray[np.float32]:
     """Return the vector (D,) of samples by a network that takes Kaldi's filterbanks, as CAM++ does."""
-    return network.run(
-        kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)[None]
-    )[0]
+    frames = kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)
+    return network.run(frames[None])[0]
 
 
 @one_blas_thread()
 def embed_windows(
-    samples: NDArray, rate: int, network: Network, *, window: int = 160, hop: int = 80
-) -> NDArray:
+    samples: NDArray[Any], rate: int, network: Network, *, window: int = 160, hop: int = 80
+) -> NDArray[Any]:
     """Return the mean of the vectors of all windows of samples by a network that takes mel spectra, as GE2E does.
 
     Parameters
@@ -375,13 +381,11 @@ def embed_windows(
     if len(frames) < window:
         frames = frames[np.arange(window) % len(frames)]
     starts = window_starts(len(frames), window=window, hop=hop)
-    cut = np.lib.stride_tricks.sliding_window_view(frames, window, axis=0)[starts].transpose(
-        0, 2, 1
-    )
-    mean = np.concatenate(
-        [network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]
-    ).mean(axis=0)
-    unit: NDArray = mean / np.linalg.norm(mean)
+    views = np.lib.stride_tricks.sliding_window_view(frames, window, axis=0)
+    cut = views[starts].transpose(0, 2, 1)
+    vectors = [network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]
+    mean = np.concatenate(vectors).mean(axis=0)
+    unit: NDArray[Any] = mean / np.linalg.norm(mean)
     return unit
 
 
@@ -408,7 +412,9 @@ def open_ge2e(path: str, settings: ExtractorSettings) -> Extraction:
 
 def open_onnx(path: str, settings: ExtractorSettings) -> Extraction:
     """Open a network in an ONNX file."""
-    network, rate, windows = read_network(path), settings.rate or RATE, settings.windows(WINDOW)
+    network = read_network(path)
+    rate = settings.rate or RATE
+    windows = settings.windows(WINDOW)
     if rate < 1000 or rate > 192_000:
         raise ConfigError(f"expected a rate between 1,000 and 192,000 Hz, got {rate}")
     function = partial(embed_frames, network=network)
@@ -443,10 +449,10 @@ def _fits(nodes: Sequence[Any], n_axes: int) -> bool:
 
 
 def _described(nodes: Sequence[Any]) -> str:
-    parts = [
-        f"{node.name} {node.type.removeprefix('tensor').strip('()')} {tuple(node.shape)}"
-        for node in nodes
-    ]
+    parts = []
+    for node in nodes:
+        dtype = node.type.removeprefix("tensor").strip("()")
+        parts.append(f"{node.name} {dtype} {tuple(node.shape)}")
     return ", ".join(parts).replace("'", "") or "none"
 
 

@@ -62,15 +62,13 @@ def open_function(spec: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied function; whole recordings at their own rate, unless the settings say otherwise."""
     function, file = load_plugin(spec, "extractor", kind="function")
     windows = settings.windows()
-    name = spec if file is None else f"{file.name}:{spec.rpartition(':')[2]}"
-    record = {
-        "function": name,
-        "module": None if file is None else file_digest(file),
-        **windows,
-        "rate": settings.rate,
-    }
-    if file is not None and (imports := files_behind(spec, file)):
-        record["imports"] = fingerprint(imports)
+    record = {"function": spec, "module": None, **windows, "rate": settings.rate}
+    if file is not None:
+        record["function"] = f"{file.name}:{spec.rpartition(':')[2]}"
+        record["module"] = file_digest(file)
+        imports = files_behind(spec, file)
+        if imports:
+            record["imports"] = fingerprint(imports)
     guard = partial(guarded, function=function, name=spec)
     return Extraction(
         partial(extract_each, function=guard, rate=settings.rate, **windows), record, settings.rate
@@ -81,15 +79,18 @@ def open_command(template: str, settings: ExtractorSettings) -> Extraction:
     """Open a user-supplied shell command."""
     check_places(template, ("recordings", "vectors"), ("recordings", "vectors"))
     _refuse_settings(settings)
-    extract = partial(
-        extract_by, read=partial(vectors_by_command, template=template), name="the command"
-    )
+    read = partial(vectors_by_command, template=template)
+    extract = partial(extract_by, read=read, name="the command")
+    record = {"command": template}
     files = files_behind(template)
-    record = {"command": template} | ({"files": fingerprint(files)} if files else {})
+    if files:
+        record["files"] = fingerprint(files)
     return Extraction(extract, record, batch=_COMMAND_BATCH)
 
 
-def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dict[str, NDArray]:
+def vectors_by_command(
+    recordings: Sequence[Recording], *, template: str
+) -> dict[str, NDArray[Any]]:
     """Run a command that extracts the vectors of a list of recordings.
 
     Raises
@@ -98,11 +99,10 @@ def vectors_by_command(recordings: Sequence[Recording], *, template: str) -> dic
         If it fails, writes no vectors or exceeds the time limit, `usual_seconds`.
     """
     with tempfile.TemporaryDirectory() as folder:
-        scp, vectors = Path(folder) / "wav.scp", Path(folder) / "vectors.ark"
-        scp.write_text(
-            "".join(f"{name} {Path(path).resolve()}\n" for name, path in recordings),
-            encoding="utf-8",
-        )
+        scp = Path(folder) / "wav.scp"
+        vectors = Path(folder) / "vectors.ark"
+        lines = [f"{name} {Path(path).resolve()}\n" for name, path in recordings]
+        scp.write_text("".join(lines), encoding="utf-8")
         seconds = usual_seconds(Path(path) for _, path in recordings)
         run_command(fill_places(template, {"recordings": scp, "vectors": vectors}), seconds=seconds)
         written = next(
@@ -121,7 +121,7 @@ def open_vectors(path: str, settings: ExtractorSettings) -> Extraction:
     embeddings = read_embeddings(path)
     rows = {name: row for row, name in enumerate(embeddings.ids.tolist())}
 
-    def look_up(recordings: Sequence[Recording]) -> dict[str, NDArray]:
+    def look_up(recordings: Sequence[Recording]) -> dict[str, NDArray[Any]]:
         return {name: embeddings.vectors[rows[name]] for name, _ in recordings if name in rows}
 
     extract = partial(extract_by, read=look_up, name=str(path))
@@ -137,11 +137,12 @@ def _refuse_settings(settings: ExtractorSettings) -> None:
 def _load_resemblyzer(path: str) -> Embed:
     """Return the function of Resemblyzer, with its own trimming of silence and its own loudness."""
     package = imported("resemblyzer", "Resemblyzer")
-    encoder = package.VoiceEncoder(
-        "cpu", verbose=False, **({"weights_fpath": path} if path else {})
-    )
+    options = {}
+    if path:
+        options["weights_fpath"] = path
+    encoder = package.VoiceEncoder("cpu", verbose=False, **options)
 
-    def embed(samples: NDArray, rate: int) -> Any:
+    def embed(samples: NDArray[Any], rate: int) -> Any:
         return encoder.embed_utterance(package.preprocess_wav(samples, source_sr=rate))
 
     return embed
@@ -153,7 +154,7 @@ def _load_speechbrain_ecapa(source: str) -> Embed:
     torch = imported("torch", "torch")
     encoder = speaker.EncoderClassifier.from_hparams(source=source or _ECAPA)
 
-    def embed(samples: NDArray, rate: int) -> Any:
+    def embed(samples: NDArray[Any], rate: int) -> Any:
         return encoder.encode_batch(torch.from_numpy(samples)[None]).reshape(-1).cpu().numpy()
 
     return embed
@@ -162,14 +163,14 @@ def _load_speechbrain_ecapa(source: str) -> Embed:
 def _load_wespeaker(source: str) -> Embed:
     """Return the function of wespeaker; `source` is a folder of a model, or "english" or "chinese"."""
     package = imported("wespeaker", _WESPEAKER)
-    is_folder = Path(source).is_dir() if source else False
-    model = (
-        package.load_model_local(source) if is_folder else package.load_model(source or "english")
-    )
+    if source and Path(source).is_dir():
+        model = package.load_model_local(source)
+    else:
+        model = package.load_model(source or "english")
     if hasattr(model, "set_vad"):
         model.set_vad(False)
 
-    def embed(samples: NDArray, rate: int) -> Any:
+    def embed(samples: NDArray[Any], rate: int) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "speech.wav"
             write_audio(file, samples, rate)
@@ -193,14 +194,16 @@ def _open_adapter(
     """
     try:
         function = load(source)
-        if torch := sys.modules.get("torch"):
+        torch = sys.modules.get("torch")
+        if torch:
             torch.set_num_threads(1)  # our workers are the threads
     except ConfigError:
         raise
     except Exception as error:  # whatever the other package raises
         text = f"the package {package} could not load its model: {type(error).__name__}: {error}"
         raise ConfigError(text, remedy="see the package's own documents") from error
-    windows, rate = settings.windows(), settings.rate or _RATE
+    windows = settings.windows()
+    rate = settings.rate or _RATE
     record = {
         "package": package,
         "version": library_version(package),

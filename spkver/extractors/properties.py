@@ -101,7 +101,8 @@ def _values(samples: NDArray[np.float32], rate: int) -> list[float]:
 
 def _file(path: Path, n_samples: int, rate: int) -> list[float]:
     """Return properties of the file."""
-    kind, tags = "", {}
+    kind = ""
+    tags = {}
     with suppress(soundfile.LibsndfileError, OSError), soundfile.SoundFile(path) as file:
         kind = f"{file.format} {file.subtype} {file.endian}"
         tags = file.copy_metadata()

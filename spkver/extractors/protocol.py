@@ -16,7 +16,7 @@ from spkver.audio import read_audio
 Recording = tuple[str, Path]
 """Id and audio file."""
 
-Embed = Callable[[NDArray, int], Any]
+Embed = Callable[[NDArray[Any], int], Any]
 """Samples and their sampling rate to a vector."""
 
 Vectors = list[NDArray[np.floating] | DataError]
@@ -140,17 +140,13 @@ def window_bounds(length: int, window: int, hop: int) -> list[tuple[int, int]]:
     """
     if length <= window:
         return [(0, length)]
-    starts = (
-        np.linspace(0, length - window, -(-(length - window) // hop) + 1)
-        .round()
-        .astype(int)
-        .tolist()
-    )
-    return [(start, start + window) for start in starts]
+    n_windows = 1 + -(-(length - window) // hop)
+    starts = np.linspace(0, length - window, n_windows).round().astype(int)
+    return [(start, start + window) for start in starts.tolist()]
 
 
 def averaged(
-    function: Embed, samples: NDArray, rate: int, *, window: float | None, hop: float | None
+    function: Embed, samples: NDArray[Any], rate: int, *, window: float | None, hop: float | None
 ) -> NDArray[np.floating]:
     """Return the mean of a function over windows of a signal, its vectors not normalised.
 
@@ -170,8 +166,10 @@ def averaged(
     """
     if window is None or len(samples) <= round(window * rate):
         return checked_vector(function(samples, rate))
+    if hop is None:
+        hop = window
     length = max(1, round(window * rate))
-    step = max(1, round((window if hop is None else hop) * rate))
+    step = max(1, round(hop * rate))
     bounds = window_bounds(len(samples), length, step)
     vectors = [checked_vector(function(samples[start:stop], rate)) for start, stop in bounds]
     if len({vector.shape for vector in vectors}) > 1:
@@ -196,19 +194,16 @@ def checked_vector(value: Any) -> NDArray[np.floating]:
     if vector.ndim == 2 and 1 in vector.shape:
         vector = vector.reshape(-1)
     if vector.ndim != 1 or vector.dtype.kind not in "fiu" or not vector.size:
-        got = (
-            type(value).__name__
-            if vector.dtype.kind == "O"
-            else f"{vector.dtype} of shape {vector.shape}"
-        )
+        got = f"{vector.dtype} of shape {vector.shape}"
+        if vector.dtype.kind == "O":
+            got = type(value).__name__
         raise DataError(f"expected a vector of numbers, got {got}")
     if not np.isfinite(vector).all():
         raise DataError("the vector is not finite: NaN or infinite")
     if not vector.any():
         raise DataError("the vector is zero: it has no direction")
-    return np.array(
-        vector, np.float64 if vector.dtype.itemsize > 4 and vector.dtype.kind == "f" else np.float32
-    )
+    is_double = vector.dtype.kind == "f" and vector.dtype.itemsize > 4
+    return np.array(vector, np.float64 if is_double else np.float32)
 
 
 def extract_each(
@@ -233,13 +228,13 @@ def extract_each(
     """
 
     def embed(path: Path) -> NDArray[np.floating]:
-        samples, found = read_audio(path, rate=rate, resample=True)
+        samples, read_rate = read_audio(path, rate=rate, resample=True)
         if not samples.any():
             raise DataError("digital silence: every sample is 0")
-        if len(samples) < shortest * found:
-            seconds = len(samples) / found
+        if len(samples) < shortest * read_rate:
+            seconds = len(samples) / read_rate
             raise DataError(f"{seconds:.3f} s are too short: at least {shortest:g} s are needed")
-        return averaged(function, samples, found, window=window, hop=hop)
+        return averaged(function, samples, read_rate, window=window, hop=hop)
 
     return embed_each(recordings, embed)
 
@@ -260,7 +255,7 @@ def embed_each(
     return vectors
 
 
-def guarded(samples: NDArray, rate: int, *, function: Embed, name: str) -> NDArray:
+def guarded(samples: NDArray[Any], rate: int, *, function: Embed, name: str) -> NDArray[Any]:
     """Call a user-supplied function and return its vector; whatever it raises becomes a DataError that names it."""
     try:
         value = function(samples, rate)
@@ -275,12 +270,12 @@ def guarded(samples: NDArray, rate: int, *, function: Embed, name: str) -> NDArr
 def extract_by(
     recordings: Sequence[Recording],
     *,
-    read: Callable[[Sequence[Recording]], dict[str, NDArray]],
+    read: Callable[[Sequence[Recording]], dict[str, NDArray[Any]]],
     name: str,
 ) -> Vectors:
     """Return the vectors of recordings that are extracted together; an error for each without one."""
     try:
-        found = read(recordings)
+        vector_of = read(recordings)
     except DataError as error:
         failure = DataError(
             f"{name}: {error.text}", file=error.file, line=error.line, remedy=error.remedy
@@ -289,9 +284,9 @@ def extract_by(
     vectors: Vectors = []
     for utterance, path in recordings:
         try:
-            if utterance not in found:
+            if utterance not in vector_of:
                 raise DataError("there is no vector of it")
-            vectors.append(checked_vector(found[utterance]))
+            vectors.append(checked_vector(vector_of[utterance]))
         except DataError as error:
             vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))
     return vectors

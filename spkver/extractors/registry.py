@@ -132,27 +132,26 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     """
     settings = settings or ExtractorSettings()
     prefix, _, rest = spec.partition(":")
-    kind = EXTRACTORS.get(prefix)
-    known = (
-        ", ".join(one.form for one in (*EXTRACTORS.values(), FUNCTION))
-        if kind is None
-        else kind.form
-    )
-    needs_rest = kind is None or (":" in kind.form and "[" not in kind.form)
+    kind = EXTRACTORS.get(prefix, FUNCTION)
+    needs_rest = ":" in kind.form and "[" not in kind.form
     if needs_rest and not (prefix and rest):
-        raise ConfigError(f"expected {known}").attributed("extractor", spec)
+        kinds = (*EXTRACTORS.values(), FUNCTION) if kind is FUNCTION else (kind,)
+        expected = ", ".join(kind.form for kind in kinds)
+        raise ConfigError(f"expected {expected}").attributed("extractor", spec)
     # paths are absolute: workers may run in another folder
-    located, (file, _, function) = spec, spec.rpartition(":")
-    if kind is None and file.endswith(".py"):
-        located = f"{Path(file).absolute()}:{function}"
-    elif kind is not None and rest and Path(rest).exists():
-        located = f"{prefix}:{Path(rest).absolute()}"
+    located = spec
+    if kind is FUNCTION:
+        file, _, function = spec.rpartition(":")
+        if file.endswith(".py"):
+            located = f"{Path(file).absolute()}:{function}"
+        argument = located
+    else:
+        if rest and Path(rest).exists():
+            rest = str(Path(rest).absolute())
+            located = f"{prefix}:{rest}"
+        argument = rest
     try:
-        opened = (
-            FUNCTION.open(located, settings)
-            if kind is None
-            else kind.open(located.partition(":")[2], settings)
-        )
+        opened = kind.open(argument, settings)
     except ConfigError as error:
         raise error.attributed("extractor", spec) from None
     return Extractor(spec, settings, opened, located)

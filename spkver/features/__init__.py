@@ -26,3 +26,31 @@ from spkver.features.frames import (
 )
 from spkver.features.pitch import FRAME_SHIFT, PitchTrack, pitch_track, pyin_track, rapt_track
 from spkver.features.vad import snr_vad
+
+__all__ = [
+    "FRAME_SHIFT",
+    "PRESETS",
+    "FeatureConfig",
+    "FeatureTable",
+    "Frames",
+    "OtherFeaturesError",
+    "PitchTrack",
+    "check_recordings",
+    "export_sidekit",
+    "extract_batch",
+    "extract_features",
+    "import_sidekit",
+    "label_file",
+    "load_frames",
+    "mfcc",
+    "pitch_track",
+    "post_process",
+    "pyin_track",
+    "rapt_track",
+    "read_feature_table",
+    "recording_generator",
+    "row_index",
+    "sidekit_files",
+    "snr_vad",
+    "values_for_rates",
+]

@@ -16,6 +16,7 @@ M. Slaney, "Auditory Toolbox", Interval Research technical report 1998-010 (filt
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +34,12 @@ def n_frames(n_samples: int, *, window: int, shift: int) -> int:
     >>> n_frames(16000, window=400, shift=160)
     98
     """
-    return 0 if n_samples < window else (n_samples - window) // shift + 1
+    if n_samples < window:
+        return 0
+    return (n_samples - window) // shift + 1
 
 
-def frame_signal(samples: NDArray, *, window: int, shift: int) -> NDArray:
+def frame_signal(samples: NDArray[Any], *, window: int, shift: int) -> NDArray[Any]:
     """View a signal as overlapping frames.
 
     Parameters
@@ -54,19 +57,19 @@ def frame_signal(samples: NDArray, *, window: int, shift: int) -> NDArray:
     return np.lib.stride_tricks.sliding_window_view(samples, window)[::shift]
 
 
-def hz_to_mel(frequency: NDArray | float) -> NDArray:
+def hz_to_mel(frequency: NDArray[Any] | float) -> NDArray[Any]:
     """Return the mel of a frequency in Hz on HTK's scale, 2595 log10(1 + f / 700)."""
     return 2595.0 * np.log10(1.0 + np.asarray(frequency) / 700.0)
 
 
-def mel_to_hz(mel: NDArray | float) -> NDArray:
+def mel_to_hz(mel: NDArray[Any] | float) -> NDArray[Any]:
     """Return the frequency in Hz of a mel on HTK's scale."""
     return 700.0 * (10.0 ** (np.asarray(mel) / 2595.0) - 1.0)
 
 
 def mel_filterbank(
     *, rate: int, n_fft: int, n_filters: int, low_frequency: float, high_frequency: float
-) -> tuple[NDArray, NDArray]:
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return triangular filters of equal area, equally spaced on the mel scale, with integer bin limits.
 
     Returns
@@ -95,7 +98,7 @@ def mel_filterbank(
 
 
 @one_blas_thread()
-def mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
+def mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], NDArray[Any]]:
     """Compute cepstra 1 to `n_cepstra` and the log-energy of a signal.
 
     Parameters
@@ -121,7 +124,9 @@ def mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
 
 
 @one_blas_thread()
-def log_mel_spectrum(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
+def log_mel_spectrum(
+    samples: NDArray[Any], config: FeatureConfig
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return log filterbank outputs (T, n_filters) and log-energy (T,); the step before the cosine transform."""
     from scipy import fft
 
@@ -136,7 +141,7 @@ def log_mel_spectrum(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, 
     return np.log(np.maximum(power @ filters, smallest)), log_energy
 
 
-def librosa_mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDArray]:
+def librosa_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], NDArray[Any]]:
     """Compute cepstra 1 to `n_cepstra` by `librosa.feature.mfcc`, and the log-energy of the same frames.
 
     Parameters
@@ -151,7 +156,8 @@ def librosa_mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDAr
         T follows the frames of `spkver.features.cepstra`: frames are not centred, the signal is not padded.
     """
     librosa = imported("librosa", "librosa", "the preset librosa")
-    window, shift = config.window_samples, config.shift_samples
+    window = config.window_samples
+    shift = config.shift_samples
     if len(samples) < window:
         return np.empty((0, config.n_cepstra), samples.dtype), np.empty(0, samples.dtype)
     if config.pre_emphasis:
@@ -177,7 +183,9 @@ def librosa_mfcc(samples: NDArray, config: FeatureConfig) -> tuple[NDArray, NDAr
 
 
 @lru_cache(maxsize=8)
-def _tables(config: FeatureConfig, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
+def _tables(
+    config: FeatureConfig, dtype: np.dtype
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Window, filters (bins, n_filters) and cosines (n_filters, n_cepstra), made once for a configuration."""
     filters, _ = mel_filterbank(
         rate=config.rate,
@@ -188,25 +196,23 @@ def _tables(config: FeatureConfig, dtype: np.dtype) -> tuple[NDArray, NDArray, N
     )
     band = np.arange(config.n_filters)
     order = np.arange(1, config.n_cepstra + 1)
-    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(
-        np.pi / config.n_filters * np.outer(band + 0.5, order)
-    )
+    angles = np.pi / config.n_filters * np.outer(band + 0.5, order)
+    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(angles)
     tables = np.hanning(config.window_samples), np.ascontiguousarray(filters.T), cosines
     window, filters, cosines = (table.astype(dtype) for table in tables)
     return window, filters, cosines
 
 
-def _pre_emphasised_frames(samples: NDArray, config: FeatureConfig) -> NDArray:
-    """Frames after pre-emphasis, each on its own: its first sample is its own predecessor."""
+def _pre_emphasised_frames(samples: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
+    """Frames after pre-emphasis, each by itself: the first sample counts as its own predecessor."""
     coefficient = samples.dtype.type(config.pre_emphasis)
-    count = n_frames(len(samples), window=config.window_samples, shift=config.shift_samples)
-    frames = np.empty((count, config.window_samples), samples.dtype)
+    window = config.window_samples
+    shift = config.shift_samples
+    count = n_frames(len(samples), window=window, shift=shift)
+    frames = np.empty((count, window), samples.dtype)
     if count:
         difference = samples[1:] - coefficient * samples[:-1]
-        frames[:, 1:] = frame_signal(
-            difference, window=config.window_samples - 1, shift=config.shift_samples
-        )[:count]
-        frames[:, 0] = samples[: (count - 1) * config.shift_samples + 1 : config.shift_samples] * (
-            1 - coefficient
-        )
+        frames[:, 1:] = frame_signal(difference, window=window - 1, shift=shift)[:count]
+        firsts = samples[: (count - 1) * shift + 1 : shift]
+        frames[:, 0] = firsts * (1 - coefficient)
     return frames

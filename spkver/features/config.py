@@ -18,6 +18,15 @@ _CHOICES = {
     "deltas": (0, 1, 2),
     "dtype": ("float32", "float64"),
 }
+_POSITIVE = (
+    "window",
+    "shift",
+    "n_filters",
+    "n_cepstra",
+    "min_speech_frames",
+    "sample_scale",
+    "memory_gb",
+)
 # keys that only the post-processing reads, and keys that no number depends on
 _AFTERWARDS = ("log_energy", "rasta", "deltas", "normalisation", "keep_all")
 _NO_NUMBERS = ("preset", "memory_gb")
@@ -159,19 +168,19 @@ class FeatureConfig:
         if self.channel is not None and not hasattr(self.channel, "__index__"):
             text = f"features.channel is {self.channel!r}: expected one channel, from 0"
             raise ConfigError(text, remedy="extract features of each channel by itself")
-        for name in (
-            "window",
-            "shift",
-            "n_filters",
-            "n_cepstra",
-            "min_speech_frames",
-            "sample_scale",
-            "memory_gb",
-        ):
-            if not getattr(self, name) > 0:
-                raise ConfigError(
-                    f"features.{name} is {getattr(self, name)}: expected a number above 0"
-                )
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if not value > 0:
+                raise ConfigError(f"features.{name} is {value}: expected a number above 0")
+        self._check_sizes()
+        for name, high in (("dither", math.inf), ("vad_percentile", 100), ("pre_emphasis", 1)):
+            value = getattr(self, name)
+            if not 0 <= value <= high:
+                raise ConfigError(f"features.{name} is {value}: expected 0 to {high}")
+        if self.vad == "labels" and self.labels_dir is None:
+            raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
+
+    def _check_sizes(self) -> None:
         if self.window_samples < 2 or self.shift_samples < 1:
             lengths = f"features.window {self.window} s and features.shift {self.shift} s"
             samples = f"{self.window_samples} and {self.shift_samples} samples"
@@ -182,30 +191,27 @@ class FeatureConfig:
         if self.n_cepstra >= self.n_filters and self.files is None:
             text = f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}"
             raise ConfigError(f"{text}: C0 is left out")
-        for name, high in (("dither", math.inf), ("vad_percentile", 100), ("pre_emphasis", 1)):
-            if not 0 <= getattr(self, name) <= high:
-                raise ConfigError(f"features.{name} is {getattr(self, name)}: expected 0 to {high}")
-        if self.vad == "labels" and self.labels_dir is None:
-            raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
 
     @classmethod
     def implied(cls, values: Mapping[str, object]) -> dict[str, object]:
-        """Return what the preset of some values changes; a ConfigError if there is no such preset.
+        """Return the values that the preset changes; a ConfigError if there is no such preset.
 
-        If a `rate` is set and the preset's filters pass half of it, they keep their share of the rate.
+        If a `rate` is set and the preset's filters would exceed half of it, they are scaled with the rate.
         """
         name = values.get("preset", cls.preset)
         if not isinstance(name, str):
             return {}  # reported as a value of the wrong kind
         if name not in PRESETS:
             raise ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
-        found, rate = dict(PRESETS[name]), values.get("rate")
-        usual, high = found.get("rate", cls.rate), found.get("high_frequency", cls.high_frequency)
+        implied = dict(PRESETS[name])
+        rate = values.get("rate")
+        usual = implied.get("rate", cls.rate)
+        high = implied.get("high_frequency", cls.high_frequency)
         assert isinstance(usual, int)
         assert isinstance(high, float)
         if isinstance(rate, int) and "high_frequency" not in values and high > rate / 2:
-            found["high_frequency"] = high * rate / usual
-        return found
+            implied["high_frequency"] = high * rate / usual
+        return implied
 
     @property
     def window_samples(self) -> int:
@@ -233,20 +239,19 @@ class FeatureConfig:
         return self.window_samples + (self.min_speech_frames - 1) * self.shift_samples
 
     def extraction(self) -> dict[str, object]:
-        """Return what the stored features depend on."""
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in (*_AFTERWARDS, *_NO_NUMBERS)
-        }
+        """Return the values that the stored features depend on."""
+        values: dict[str, object] = asdict(self)
+        for name in (*_AFTERWARDS, *_NO_NUMBERS):
+            del values[name]
+        return values
 
     def post_processing(self) -> dict[str, object]:
-        """Return what the frames depend on besides the stored features."""
+        """Return the values that the frames depend on besides the stored features."""
         return {name: getattr(self, name) for name in _AFTERWARDS}
 
 
 def _with_preset(initialise: Callable[..., None]) -> Callable[..., None]:
-    """Let arguments that are not given have the values of the preset, and values of a whole preset have its name."""
+    """Set arguments that are not given to the preset's values; values that are those of a preset get its name."""
     names = [field.name for field in fields(FeatureConfig)]
 
     @wraps(initialise)
@@ -269,8 +274,8 @@ FeatureConfig.__init__ = _with_preset(FeatureConfig.__init__)  # type: ignore[me
 def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> dict[str, object]:
     """Return the `rate` and `resample` that bring recordings of several sampling rates to one band.
 
-    The rate is the lowest of theirs, or that of the preset if it is lower, and at least 6000 Hz. Values that are set
-    win: with a `rate` recordings are resampled to it, with `resample` to the preset's rate.
+    The rate is their lowest, or the preset's if that is lower, and at least 6000 Hz. Values that are set win: with a
+    `rate`, recordings are resampled to it; with `resample`, to the preset's rate.
 
     Parameters
     ----------
@@ -294,6 +299,12 @@ def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> di
     usual = values.get("rate", preset.get("rate", FeatureConfig.rate))
     if not rates or not isinstance(usual, int) or values.get("resample") is True:
         return {}
-    rate = usual if "rate" in values else min(usual, max(min(rates), _LEAST_RATE))
-    found: dict[str, object] = {} if rate == usual else {"rate": rate}
-    return found if set(rates) == {rate} else {**found, "resample": True}
+    implied: dict[str, object] = {}
+    rate = usual
+    if "rate" not in values:
+        rate = min(usual, max(min(rates), _LEAST_RATE))
+    if rate != usual:
+        implied["rate"] = rate
+    if set(rates) != {rate}:
+        implied["resample"] = True
+    return implied

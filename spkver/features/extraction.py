@@ -36,20 +36,20 @@ _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of a
 
 
 class OtherFeaturesError(DataError):
-    """A recording that only other settings of the features can read; the remedy names them."""
+    """A recording that cannot be read with these settings of the features; the remedy names others that can."""
 
 
 @dataclass(frozen=True)
 class RecordingFeatures:
     """Raw features of one recording: cepstra (T, n_cepstra), log-energy (T,), speech labels (T,)."""
 
-    cepstra: NDArray
-    log_energy: NDArray
+    cepstra: NDArray[Any]
+    log_energy: NDArray[Any]
     speech: NDArray[np.bool_]
 
 
 def recording_generator(name: str, seed: int) -> np.random.Generator:
-    """Return the random generator of one recording: it depends on the seed and the id alone, not on order or worker."""
+    """Return the random generator of one recording, which depends on the seed and the id alone."""
     return stream(seed, name, words=4, bits=np.random.SFC64)
 
 
@@ -59,7 +59,7 @@ def label_file(config: FeatureConfig, name: str) -> Path:
 
 
 def features_of_signals(
-    signals: list[NDArray],
+    signals: list[NDArray[Any]],
     generators: list[np.random.Generator],
     config: FeatureConfig,
     *,
@@ -84,7 +84,7 @@ def features_of_signals(
         for signal, generator in zip(signals, generators, strict=True)
     ]
     computed = []
-    # also for who calls this outside a worker: with two threads products have other bits
+    # also for callers outside a worker: with two threads products have other bits
     with one_blas_thread():
         for signal, noise in zip(signals, noises, strict=True):
             scaled = signal * signal.dtype.type(config.sample_scale)
@@ -93,9 +93,13 @@ def features_of_signals(
             computed.append(compute(scaled, config))
     energies = [energy for _, energy in computed]
     if config.vad == "snr":
-        scaled_signals = [signal * signal.dtype.type(_PEER_UNIT) for signal in signals]
-        window, shift = config.window_samples, config.shift_samples
-        speech = snr_vad(scaled_signals, noises, window=window, shift=shift, snr=config.vad_snr)
+        speech = snr_vad(
+            [signal * signal.dtype.type(_PEER_UNIT) for signal in signals],
+            noises,
+            window=config.window_samples,
+            shift=config.shift_samples,
+            snr=config.vad_snr,
+        )
     elif config.vad == "energy":
         speech = [energy_vad(energy, alpha=config.vad_alpha) for energy in energies]
     elif config.vad == "percentile":
@@ -122,7 +126,8 @@ def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Pa
     DataError
         With all files that are missing.
     """
-    files, problems = {name: Path(folder) / f"{name}.h5" for name in sorted(recordings)}, Problems()
+    files = {name: Path(folder) / f"{name}.h5" for name in sorted(recordings)}
+    problems = Problems()
     for name, path in files.items():
         if not is_file(path):
             problems.add(
@@ -153,41 +158,20 @@ def import_sidekit(
         With all files that are missing, broken, lack a dataset or do not fit the configuration.
     """
     problems = Problems()
-    found: dict[str, dict[str, Any]] = {}
-    for name, file in sidekit_files(folder, recordings).items():
-        with problems.noted():
-            features = read_feature_file(file, name)[name]
-            parts: dict[str, Any] = {
-                "cep": features.cep,
-                "energy": features.energy,
-                "speech": features.vad,
-            }
-            if missing := [part for part, values in parts.items() if values is None]:
-                text = f"lacks {', '.join(missing).replace('speech', 'vad')}"
-                raise DataError(
-                    text, file=file, remedy="save cep, energy and vad of every recording"
-                )
-            n_cepstra, n_speech = parts["cep"].shape[1], int(parts["speech"].sum())
-            if n_cepstra != config.n_cepstra:
-                text = f"{n_cepstra} cepstra, expected {config.n_cepstra}"
-                raise OtherFeaturesError(
-                    text, file=file, remedy=f"set features.n_cepstra={n_cepstra}"
-                )
-            if n_speech < config.min_speech_frames:
-                text = (
-                    f"{n_speech} frames of speech, at least {config.min_speech_frames} are needed"
-                )
-                raise DataError(text, file=file)
-            found[name] = parts
+    lengths = [0]
+    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in _kinds(config)}
+    files = sidekit_files(folder, recordings)
+    for name, file in files.items():
+        with problems.noted(), errors_of(file):
+            for part, values in _imported(file, name, config).items():
+                columns[part].append(values)
+            lengths.append(len(columns["energy"][-1]))
     problems.raise_if_any()
     with new_file(path) as store:
-        write_strings(store, "ids", found)
-        lengths = [0, *(len(parts["energy"]) for parts in found.values())]
+        write_strings(store, "ids", files)
         store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
         for name, dtype in _kinds(config).items():
-            store.create_dataset(
-                name, data=np.concatenate([parts[name] for parts in found.values()]).astype(dtype)
-            )
+            store.create_dataset(name, data=np.concatenate(columns[name]).astype(dtype))
 
 
 def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
@@ -200,9 +184,7 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
     """
     for row, name in enumerate(table.ids):
         cepstra, log_energy, speech = table.of(row)
-        features = SidekitFeatures(
-            cep=np.asarray(cepstra), energy=np.asarray(log_energy), vad=speech
-        )
+        features = SidekitFeatures(cep=cepstra, energy=np.asarray(log_energy), vad=speech)
         target = Path(folder) / f"{name}.h5"
         if "\0" in name or Path(folder).resolve() not in target.resolve().parents:
             raise DataError(
@@ -213,7 +195,7 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
 
 
 def check_recordings(
-    recordings: Mapping[str, Path],
+    recordings: Mapping[str, str | Path],
     config: FeatureConfig,
     *,
     work: Work = ALL_CORES,
@@ -228,12 +210,12 @@ def check_recordings(
     config : FeatureConfig
     work : spkbase.work.Work
     problems : Problems, optional
-        Takes the problems; without it they are raised.
+        Collects the problems; without it they are raised.
 
     Returns
     -------
     float
-        Duration of all recordings together, in seconds.
+        Total duration of the recordings, in seconds.
 
     Raises
     ------
@@ -241,18 +223,22 @@ def check_recordings(
         With all problems of all files at once: missing, unreadable, wrong rate, several channels, too short.
     """
     items = chunks(sorted(recordings.items()), 256)
-    noted, seconds = Problems() if problems is None else problems, 0.0
-    check, sizes = partial(_check_headers, config=config), [*map(len, items)]
+    sizes = [*map(len, items)]
+    check = partial(_check_headers, config=config)
+    seconds = 0.0
+    noted = Problems()
     for duration, errors in work.map(check, items, description="checking audio", sizes=sizes):
         seconds += duration
         noted.errors += errors
     if problems is None:
         noted.raise_if_any()
+    else:
+        problems.errors += noted.errors
     return seconds
 
 
 def extract_features(
-    recordings: Mapping[str, Path],
+    recordings: Mapping[str, str | Path],
     config: FeatureConfig,
     destination: str | Path,
     *,
@@ -281,8 +267,8 @@ def extract_features(
     Raises
     ------
     DataError
-        With all recordings that have no usable features, or if there is none, or `destination` is one of them; nothing
-        is written then.
+        With all recordings that have no usable features, if there are no recordings, or if `destination` is one of
+        them; nothing is written then.
     """
     path = Path(destination)
     if config.files is not None:
@@ -290,18 +276,19 @@ def extract_features(
         return read_feature_table(path)
     if not recordings:
         raise DataError("expected recordings, got none")
-    if path.exists() and path.resolve() in (
-        Path(recording).resolve() for recording in recordings.values()
-    ):
+    audio = (Path(recording).resolve() for recording in recordings.values())
+    if path.exists() and path.resolve() in audio:
         raise DataError(
             "is one of the recordings", file=path, remedy="name another file for the features"
         )
     names = sorted(recordings)
     items = chunks([(name, recordings[name]) for name in names], _BATCH)
-    extract, sizes = partial(extract_batch, config=config, seed=seed), [*map(len, items)]
-    problems, lengths = Problems(), [0]
+    sizes = [*map(len, items)]
+    extract = partial(extract_batch, config=config, seed=seed)
+    problems = Problems()
+    lengths = [0]
     kinds = _kinds(config)
-    # the number of frames is known at the end only: until then they go to files of their own
+    # the number of frames is known only at the end: until then each column goes to its own file
     collected = temporary_name(path)
     make_folder(collected)
     try:
@@ -321,21 +308,22 @@ def extract_features(
             write_strings(store, "ids", names)
             store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
             for name, dtype in kinds.items():
-                shape = (sum(lengths), config.n_cepstra) if name == "cep" else (sum(lengths),)
-                store.create_dataset(
-                    name, data=np.memmap(collected / name, dtype, "r", shape=shape)
-                )
+                values: NDArray[Any] = np.memmap(collected / name, dtype, "r")
+                if name == "cep":
+                    values = values.reshape(-1, config.n_cepstra)
+                store.create_dataset(name, data=values)
     finally:
         shutil.rmtree(collected, ignore_errors=True)
     return read_feature_table(path)
 
 
 def extract_batch(
-    items: Sequence[tuple[str, Path]], config: FeatureConfig, seed: int
+    items: Sequence[tuple[str, str | Path]], config: FeatureConfig, seed: int
 ) -> tuple[list[RecordingFeatures], list[DataError]]:
     """Read the audio files of some recordings and compute their features; return these, and the errors."""
-    problems, found = Problems(), []
-    parts: list[list[tuple[str, Path, NDArray]]] = []
+    problems = Problems()
+    usable = []
+    parts: list[list[tuple[str, str | Path, NDArray[Any]]]] = []
     size = _BATCH_SAMPLES
     for name, path in items:
         with problems.noted(), errors_of(path):
@@ -347,17 +335,16 @@ def extract_batch(
                 dtype=config.dtype,
             )
             _check_length(len(samples), config)
-            if size + len(samples) > _BATCH_SAMPLES:  # long recordings are worked on alone
+            if size + len(samples) > _BATCH_SAMPLES:  # long recordings are processed alone
                 parts.append([])
                 size = 0
             parts[-1].append((name, path, samples))
             size += len(samples)
     for part in parts:
         names = [name for name, _, _ in part]
+        signals = [samples for _, _, samples in part]
         generators = [recording_generator(name, seed) for name in names]
-        extracted = features_of_signals(
-            [samples for _, _, samples in part], generators, config, names=names
-        )
+        extracted = features_of_signals(signals, generators, config, names=names)
         for (_, path, samples), recording in zip(part, extracted, strict=True):
             with problems.noted(), errors_of(path):
                 if not samples.any():
@@ -372,8 +359,28 @@ def extract_batch(
                     raise DataError(
                         text, remedy="remove the recording from the lists or change features.vad"
                     )
-                found.append(recording)
-    return found, problems.errors
+                usable.append(recording)
+    return usable, problems.errors
+
+
+def _imported(file: Path, name: str, config: FeatureConfig) -> dict[str, NDArray[Any]]:
+    """The columns of a store for one recording of SIDEKIT's."""
+    features = read_feature_file(file, name)[name]
+    parts: dict[str, Any] = {"cep": features.cep, "energy": features.energy, "vad": features.vad}
+    missing = [part for part, values in parts.items() if values is None]
+    if missing:
+        text = f"lacks {', '.join(missing)}"
+        raise DataError(text, remedy="save cep, energy and vad of every recording")
+    n_cepstra = parts["cep"].shape[1]
+    if n_cepstra != config.n_cepstra:
+        text = f"{n_cepstra} cepstra, expected {config.n_cepstra}"
+        raise OtherFeaturesError(text, remedy=f"set features.n_cepstra={n_cepstra}")
+    n_speech = int(parts["vad"].sum())
+    if n_speech < config.min_speech_frames:
+        text = f"{n_speech} frames of speech, at least {config.min_speech_frames} are needed"
+        raise DataError(text)
+    parts["speech"] = parts.pop("vad")
+    return parts
 
 
 def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
@@ -386,16 +393,17 @@ def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
 
 
 def _check_headers(
-    items: list[tuple[str, Path]], config: FeatureConfig
+    items: list[tuple[str, str | Path]], config: FeatureConfig
 ) -> tuple[float, list[DataError]]:
     """Duration of some recordings, and their errors."""
-    seconds, problems = 0.0, Problems()
+    seconds = 0.0
+    problems = Problems()
     for name, path in items:
         with problems.noted(), errors_of(path):
             if config.vad == "labels":
                 read_labels(label_file(config, name), 0, shift_seconds=config.shift)
             header = audio_header(path)
-            rate, channels = header.rate, header.channels
+            rate = header.rate
             if rate != config.rate and not config.resample:
                 remedy = (
                     f"set features.resample=true, or features.rate={rate} with a fitting preset"
@@ -403,13 +411,12 @@ def _check_headers(
                 raise OtherFeaturesError(
                     f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy
                 )
-            if channels > 1 and config.channel is None:
-                remedy = f"set features.channel to 0 ... {channels - 1}"
-                raise OtherFeaturesError(f"{channels} channels, expected one", remedy=remedy)
-            if config.channel is not None and not 0 <= config.channel < channels:
-                raise DataError(
-                    f"no channel {config.channel}: the file has {channels}", remedy="counted from 0"
-                )
+            if header.channels > 1 and config.channel is None:
+                remedy = f"set features.channel to 0 ... {header.channels - 1}"
+                raise OtherFeaturesError(f"{header.channels} channels, expected one", remedy=remedy)
+            if config.channel is not None and not 0 <= config.channel < header.channels:
+                text = f"no channel {config.channel}: the file has {header.channels}"
+                raise DataError(text, remedy="counted from 0")
             n_samples = round(header.n_samples * config.rate / rate)
             _check_length(n_samples, config)
             seconds += header.n_samples / rate

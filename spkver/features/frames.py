@@ -1,4 +1,4 @@
-"""Features of many recordings in one table (an array, a range of rows for each recording), and the frames of models.
+"""Features of many recordings in one table, where each recording has a range of rows, and the frames for models.
 
 Frames are the stored features after RASTA, deltas, normalisation over speech, and selection, in the order and with the
 edge conventions of SIDEKIT 1.3.2's features server. They are computed once and kept.
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ _DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
 _RECORDINGS = 64  # in one task
 
 
-def row_index(ids: Sequence[str] | NDArray) -> dict[str, int]:
+def row_index(ids: Sequence[str] | NDArray[Any]) -> dict[str, int]:
     """Return the row of each id.
 
     Raises
@@ -71,21 +72,21 @@ class FeatureTable:
     speech : ndarray of bool of shape (N,)
     """
 
-    ids: NDArray
+    ids: NDArray[Any]
     offsets: NDArray[np.int64]
     cepstra: Rows
-    log_energy: NDArray
+    log_energy: NDArray[Any]
     speech: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def of(self, row: int) -> tuple[NDArray, NDArray, NDArray[np.bool_]]:
+    def of(self, row: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
         """Return the cepstra, log-energy and speech labels of the recording in this row."""
         cepstra, log_energy, speech = self.reference(row)
         return np.asarray(cepstra), log_energy, speech
 
-    def reference(self, row: int) -> tuple[Rows, NDArray, NDArray[np.bool_]]:
+    def reference(self, row: int) -> tuple[Rows, NDArray[Any], NDArray[np.bool_]]:
         """Return the same as `of`, but cepstra that are in a file are not read."""
         start, stop = self.offsets[row : row + 2].tolist()
         return part(self.cepstra, start, stop), self.log_energy[start:stop], self.speech[start:stop]
@@ -103,7 +104,7 @@ class Frames:
     values : ndarray or StoredArray of shape (N, D)
     """
 
-    ids: NDArray
+    ids: NDArray[Any]
     offsets: NDArray[np.int64]
     values: Rows
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
@@ -126,7 +127,7 @@ class Frames:
         Raises
         ------
         DataError
-            If there are none of that id.
+            If no recording has that id.
         """
         row = self._rows.get(recording)
         if row is None:
@@ -160,10 +161,8 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     forms = {"ids": "O1", "offsets": "i1", "speech": "b1", "energy": "f1", "cep": "f2"}
     check_forms(path, {**small, "cep": cepstra}, **forms)
     table = FeatureTable(small["ids"], small["offsets"], cepstra, small["energy"], small["speech"])
-    offsets, n_frames = (
-        table.offsets,
-        {len(table.cepstra), len(table.log_energy), len(table.speech)},
-    )
+    offsets = table.offsets
+    n_frames = {len(table.cepstra), len(table.log_energy), len(table.speech)}
     rises = len(offsets) == len(table.ids) + 1 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
     if not rises or n_frames != {int(offsets[-1])}:
         raise DataError(
@@ -174,7 +173,7 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     return table
 
 
-def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
+def rasta(features: NDArray[Any], *, pole: float = _RASTA_POLE) -> NDArray[Any]:
     """Return the band-pass filtered trajectory of each coefficient.
 
     Parameters
@@ -203,11 +202,13 @@ def rasta(features: NDArray, *, pole: float = _RASTA_POLE) -> NDArray:
 def rasta_labels(speech: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the speech labels after RASTA: the first two frames, which it blanks, take the label of the third."""
     labels = speech.copy()
-    labels[:2] = labels[2] if len(labels) > 2 else False
+    labels[:2] = False
+    if len(labels) > 2:
+        labels[:2] = labels[2]
     return labels
 
 
-def delta(features: NDArray, *, weights: NDArray = _DELTA_FILTER) -> NDArray:
+def delta(features: NDArray[Any], *, weights: NDArray[Any] = _DELTA_FILTER) -> NDArray[Any]:
     """Return the slope of each coefficient over seven frames, with zeros beyond the ends.
 
     Parameters
@@ -231,7 +232,9 @@ def delta(features: NDArray, *, weights: NDArray = _DELTA_FILTER) -> NDArray:
     return slope.astype(np.float32)
 
 
-def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = True) -> NDArray:
+def normalise(
+    frames: NDArray[Any], speech: NDArray[np.bool_], *, variance: bool = True
+) -> NDArray[Any]:
     """Subtract the mean over speech frames from all frames and divide by the standard deviation (ddof 0).
 
     Parameters
@@ -257,8 +260,11 @@ def normalise(frames: NDArray, speech: NDArray[np.bool_], *, variance: bool = Tr
 
 
 def post_process(
-    cepstra: NDArray, log_energy: NDArray, speech: NDArray[np.bool_], config: FeatureConfig
-) -> tuple[NDArray, NDArray[np.bool_]]:
+    cepstra: NDArray[Any],
+    log_energy: NDArray[Any],
+    speech: NDArray[np.bool_],
+    config: FeatureConfig,
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the frames of one recording: energy first, RASTA, deltas, normalisation, selection.
 
     Parameters
@@ -274,9 +280,10 @@ def post_process(
     frames : ndarray of float64 of shape (T', config.dimension)
     speech : ndarray of bool of shape (T',)
     """
-    static = (np.column_stack([log_energy, cepstra]) if config.log_energy else cepstra).astype(
-        np.float64
-    )
+    static = cepstra
+    if config.log_energy:
+        static = np.column_stack([log_energy, cepstra])
+    static = static.astype(np.float64)
     if config.rasta:
         static = rasta(static)
         speech = rasta_labels(speech)
@@ -286,7 +293,9 @@ def post_process(
     frames = np.hstack(parts)
     if config.normalisation != "none":
         frames = normalise(frames, speech, variance=config.normalisation == "cmvn")
-    return (frames, speech) if config.keep_all else (frames[speech], speech[speech])
+    if config.keep_all:
+        return frames, speech
+    return frames[speech], speech[speech]
 
 
 def load_frames(
@@ -310,17 +319,18 @@ def load_frames(
     """
     offsets = np.asarray(table.offsets, np.int64)
     if not config.keep_all:
-        labels = (table.speech[start:stop] for start, stop in pairwise(offsets.tolist()))
-        counts = [
-            int((rasta_labels(speech) if config.rasta else speech).sum()) for speech in labels
-        ]
-        offsets = np.cumsum([0, *counts], dtype=np.int64)
+        counts = [0]
+        for start, stop in pairwise(offsets.tolist()):
+            speech = table.speech[start:stop]
+            if config.rasta:
+                speech = rasta_labels(speech)
+            counts.append(int(speech.sum()))
+        offsets = np.cumsum(counts, dtype=np.int64)
     shape = (int(offsets[-1]), config.dimension)
     parts = chunks(range(len(table)), _RECORDINGS)
-    items = ([table.reference(row) for row in rows] for rows in parts)
-    blocks = work.map(
-        partial(_post_process, config=config), items, description="frames", total=len(parts)
-    )
+    items = ([*map(table.reference, rows)] for rows in parts)
+    process = partial(_post_process, config=config)
+    blocks = work.map(process, items, description="frames", total=len(parts))
     size = shape[0] * shape[1] * np.dtype(config.dtype).itemsize
     if size > config.memory_gb * 1e9 or ships_items():
         if not ships_items():
@@ -336,13 +346,11 @@ def load_frames(
 
 
 def _post_process(
-    recordings: list[tuple[Rows, NDArray, NDArray]], config: FeatureConfig
-) -> NDArray:
+    recordings: list[tuple[Rows, NDArray[Any], NDArray[Any]]], config: FeatureConfig
+) -> NDArray[Any]:
     """Return the frames of some recordings, one after the other."""
-    of_recordings = [
-        post_process(np.asarray(cepstra), log_energy, speech, config)[0].astype(
-            config.dtype, copy=False
-        )
-        for cepstra, log_energy, speech in recordings
-    ]
-    return np.concatenate(of_recordings)
+    parts = []
+    for cepstra, log_energy, speech in recordings:
+        frames, _ = post_process(np.asarray(cepstra), log_energy, speech, config)
+        parts.append(frames.astype(config.dtype, copy=False))
+    return np.concatenate(parts)

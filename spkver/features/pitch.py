@@ -1,14 +1,14 @@
 """Pitch: one tracker by probabilistic YIN, and one by cross-correlation, which is six times as fast.
 
-`pyin_track` tracks for figures that are compared with those of others: it gives the tracks of `librosa.pyin`. It finds
-candidates of every frame with their probabilities, and the likeliest path through them [1]_ [2]_.
+`pyin_track` gives the tracks of `librosa.pyin`, for figures that are comparable with published ones. It finds pitch
+candidates in every frame with their probabilities, and the likeliest path through them [1]_ [2]_.
 
 1. YIN's difference function of each frame, divided by its own running mean, dips at the period and its multiples.
 2. A dip counts with the probability that a threshold drawn from a beta distribution selects it.
 3. Viterbi's algorithm finds the best path through a hidden Markov model of voiced and unvoiced pitches.
 
 Formulas are those of the papers. Where these leave a choice, results follow `librosa.pyin`, so that tracks and figures
-are the same; `tests/spkver/features/test_probabilistic_yin.py` compares.
+are the same; `tests/spkver/features/test_probabilistic_yin.py` compares them.
 
 `rapt_track` serves the prosody vector: normalised cross-correlation and a best path [3]_ [4]_ also say how periodic
 each frame is.
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,27 +38,30 @@ from spkbase.errors import DataError
 from spkbase.work import chunk_bounds
 
 FRAME_SHIFT = 0.01  # s
-LOWEST, HIGHEST = 75.0, 500.0  # Hz, of `pitch_track`: those of the challenge of 2022
+LOWEST = 75.0  # Hz, of `pitch_track`, as in the challenge of 2022
+HIGHEST = 500.0  # Hz
 N_THRESHOLDS = 100
 THRESHOLD_SHAPE = (2.0, 18.0)  # of the beta distribution: a mean of 0.1
 EARLIER = 2.0  # each dip below the threshold counts exp(-2) of the one before it
-NO_DIP = 0.01  # share that the lowest dip has of the thresholds below it
+NO_DIP = 0.01  # share of the thresholds below all dips that goes to the lowest dip
 SWITCH = 0.01  # probability that voice begins or ends from one frame to the next
-OCTAVES_PER_SECOND = 35.92  # which the pitch may move
+OCTAVES_PER_SECOND = 35.92  # the fastest change of pitch
 _TINY = np.finfo(np.float64).tiny
 _BLOCK = 1 << 18  # samples in frames that are held at once
 # of `rapt_track`
-_LOWEST, _HIGHEST = 60.0, 500.0  # Hz
+_LOWEST = 60.0  # Hz
+_HIGHEST = 500.0  # Hz
 _RATE = 8000
 _CUTOFF = 1500.0  # Hz: the first harmonics show the period best
-_WINDOW = 0.025  # s that are correlated
-_TREND = 0.025  # s over which a moving mean is removed
-_QUIET = 1e-4  # of the energy of loud frames (-40 dB): where there is less, nothing correlates
+_WINDOW = 0.025  # s, length of the correlated segments
+_TREND = 0.025  # s, length of the moving mean that is removed
+_QUIET = 1e-4  # of the energy of loud frames (-40 dB): quieter frames do not correlate
 _LOUD = 0.95  # quantile of the frames' energies
 _CANDIDATES = 6
-_UNVOICED = 0.5  # strength of no voice
-# a lower octave, an octave between frames, voice on or off
-_OCTAVE, _JUMP, _SWITCH = 0.03, 0.35, 0.14
+_UNVOICED = 0.5  # strength of the candidate without voice
+_OCTAVE = 0.03  # cost of a lower octave
+_JUMP = 0.35  # cost of an octave between frames
+_SWITCH = 0.14  # cost of a beginning or an end of voice
 _FRAMES = 4096  # at a time, so that memory does not grow with the recording
 _FFT = 512
 
@@ -78,13 +81,13 @@ class PitchTrack(NamedTuple):
     strength: NDArray[np.float64]
 
 
-def normalised_differences(frames: NDArray, longest: int) -> NDArray[np.float64]:
-    """Return how much each frame differs from itself at each lag, over the mean of the lags up to there.
+def normalised_differences(frames: NDArray[Any], longest: int) -> NDArray[np.float64]:
+    """Return the difference of each frame from itself at each lag, divided by its mean over the lags so far.
 
     With ``x_j = 0`` beyond the frame's L samples, ``d(t) = sum_j (x_j - x_{j+t})^2`` over all j of the frame (equation
     6 of [1]_, by the autocorrelation as in its equation 7), and ``d'(t) = d(t) t / (x_0^2 + d(1) + ... + d(t))``.
-    Equation 8 lacks the first sample, which moves a period by a part in a million; the tracks that we compare with
-    count it.
+    Equation 8 lacks the first sample, which changes a period by a part in a million; the tracks of `librosa.pyin` count
+    it.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ def normalised_differences(frames: NDArray, longest: int) -> NDArray[np.float64]
     return np.asarray(differences / (sums / lags + _TINY))
 
 
-def dips(curves: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def dips(curves: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows and columns of local minima: the first of a flat one, and ends below their neighbour."""
     lower = np.zeros(curves.shape, bool)
     lower[:, 1:-1] = (curves[:, 1:-1] < curves[:, :-2]) & (curves[:, 1:-1] <= curves[:, 2:])
@@ -121,13 +124,15 @@ def dips(curves: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return rows, columns
 
 
-def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[np.float64]:
-    """Return the probability of each dip: of the thresholds that it lies below, by its place among those that do.
+def dip_probabilities(
+    heights: NDArray[Any], rows: NDArray[Any], n_rows: int
+) -> NDArray[np.float64]:
+    """Return the probability of each dip: the sum of its shares in the priors of the thresholds above it.
 
-    A threshold s, 0.01, 0.02, ..., 1, has the prior P(s) that the beta distribution gives what lies between it and the
-    one below. Of the N dips of a frame below s the one at place r = 0, 1,
-    ... takes ``exp(-2 r) / sum_{q < N} exp(-2 q)`` of P(s). The lowest dip takes `NO_DIP` of all s that no dip lies
-    below.
+    The prior P(s) of a threshold s, 0.01, 0.02, ..., 1, is the probability that the beta distribution gives to the
+    interval between it and the threshold below. Among the N dips of a frame below s, the dip of number r = 0, 1, ...
+    takes the share ``exp(-2 r) / sum_{q < N} exp(-2 q)`` of P(s). The lowest dip takes the share `NO_DIP` of P(s) for
+    every s below all dips.
 
     Parameters
     ----------
@@ -144,8 +149,8 @@ def dip_probabilities(heights: NDArray, rows: NDArray, n_rows: int) -> NDArray[n
     from scipy.special import betainc
 
     edges = np.linspace(0, 1, N_THRESHOLDS + 1)
-    thresholds, prior = edges[1:], np.diff(betainc(*THRESHOLD_SHAPE, edges))
-    below = heights[:, None] < thresholds
+    prior = np.diff(betainc(*THRESHOLD_SHAPE, edges))
+    below = heights[:, None] < edges[1:]
     counts = np.cumsum(below, axis=0, dtype=np.int32)
     firsts = np.searchsorted(rows, np.arange(n_rows + 1))
     before = np.concatenate([np.zeros((1, len(prior)), np.int32), counts])[firsts]
@@ -173,14 +178,15 @@ def likeliest_path(
 ) -> NDArray[np.int64]:
     """Return the likeliest bin of each frame, -1 without voice, by Viterbi's algorithm in the log domain.
 
-    Each bin is a state with and one without voice. A bin is seen with voice by its probability; what a frame leaves to
-    1 is shared by all bins without voice. From bin i the path moves to j by ``(reach + 1 - |i - j|)`` over the sum of
-    these weights of the bins within reach, and changes between voice and none by `SWITCH`. It starts anywhere.
+    Each bin has a state with voice and a state without. A bin with voice is observed with its probability; the
+    remaining probability of a frame is shared by all bins without voice. The path moves from bin i to j with the
+    probability ``(reach + 1 - |i - j|)``, divided by the sum of these weights over the bins within reach, and changes
+    between voice and no voice with the probability `SWITCH`. All states are equally probable at the start.
 
     Parameters
     ----------
     rows, bins : ndarray of int64 of shape (K,)
-        Frame (ascending) and bin (each once in a frame) of what was seen.
+        Frame (ascending) and bin (each once in a frame) of each observation.
     probabilities : ndarray of float64 of shape (K,)
         Above 0.
     n_frames, n_bins : int
@@ -196,11 +202,9 @@ def likeliest_path(
     sums = np.bincount(rows, probabilities, minlength=n_frames)
     unseen = np.log(np.clip(1 - sums, 0, 1) / n_bins + _TINY)
     weights = reach + 1.0 - np.abs(np.arange(-reach, reach + 1))
-    kernel, leaving = (
-        np.log(weights),
-        np.log(np.convolve(np.ones(n_bins), weights)[reach : reach + n_bins]),
-    )
-    # what led to each state: the step between bins, and whether voice began or ended
+    kernel = np.log(weights)
+    leaving = np.log(np.convolve(np.ones(n_bins), weights)[reach : reach + n_bins])
+    # how each state was reached: the step between bins, and whether voice began or ended
     steps = np.empty((n_frames, 2, n_bins), np.min_scalar_type(2 * reach))
     switched = np.empty((n_frames, 2, n_bins), bool)
     padded = np.full((2, n_bins + 2 * reach), -np.inf)
@@ -224,24 +228,24 @@ def likeliest_path(
         states[0, bins[here]] = voiced
         states[1] += unseen[frame]
     path = np.empty(n_frames, np.int64)
-    kind, place = divmod(int(states.argmax()), n_bins)
+    unvoiced, column = divmod(int(states.argmax()), n_bins)
     for frame in range(n_frames - 1, -1, -1):
-        path[frame] = -1 if kind else place
+        path[frame] = -1 if unvoiced else column
         if frame:
-            place += int(steps[frame, kind, place]) - reach
-            kind ^= int(switched[frame, kind, place])
+            column += int(steps[frame, unvoiced, column]) - reach
+            unvoiced ^= int(switched[frame, unvoiced, column])
     return path
 
 
 def pitch_candidates(
-    samples: NDArray, rate: int, pitch_range: tuple[float, float], *, frame: int, shift: int
+    samples: NDArray[Any], rate: int, pitch_range: tuple[float, float], *, frame: int, shift: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the periods that each frame of a signal may have: where parabolas through the dips are lowest.
+    """Return the candidate periods of each frame of a signal: the minima of parabolas through the dips.
 
     Parameters
     ----------
     samples : ndarray of float64 of shape (n,)
-        One frame at least.
+        At least one frame.
     rate : int [Hz]
     pitch_range : tuple of two floats [Hz]
     frame, shift : int [samples]
@@ -257,24 +261,26 @@ def pitch_candidates(
     shortest = max(1, math.floor(rate / pitch_range[1]))
     longest = min(math.ceil(rate / pitch_range[0]), frame - 1)
     framed = np.lib.stride_tricks.sliding_window_view(samples, frame)[::shift]
-    found = []
+    blocks = []
     for start, stop in chunk_bounds(len(framed), max(1, _BLOCK // frame)):
         curves = normalised_differences(framed[start:stop], longest)[:, shortest - 1 :]
         rows, columns = dips(curves)
         probabilities = dip_probabilities(curves[rows, columns], rows, stop - start)
-        # the lowest place of the parabola through a dip and its neighbours; the dip itself at the ends and if outside
+        # the vertex of the parabola through a dip and its neighbours; the dip itself at the ends and if outside
         middle = np.clip(columns, 1, curves.shape[1] - 2)
-        before, here, after = (curves[rows, middle + step] for step in (-1, 0, 1))
-        slope, bend = (after - before) / 2, after + before - 2 * here
+        before = curves[rows, middle - 1]
+        after = curves[rows, middle + 1]
+        slope = (after - before) / 2
+        bend = after + before - 2 * curves[rows, middle]
         moved = (columns == middle) & (np.abs(slope) < np.abs(bend))
         vertices = np.where(moved, -slope / np.where(moved, bend, 1.0), 0.0)
-        found.append((rows + start, shortest + columns + vertices, probabilities))
-    frames, periods, probabilities = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        blocks.append((rows + start, shortest + columns + vertices, probabilities))
+    frames, periods, probabilities = map(np.concatenate, zip(*blocks, strict=True))
     return frames, periods, probabilities
 
 
 def pyin_track(
-    samples: NDArray,
+    samples: NDArray[Any],
     rate: int,
     pitch_range: tuple[float, float],
     *,
@@ -293,9 +299,9 @@ def pyin_track(
     pitch_range : tuple of two floats [Hz]
         Lowest and highest pitch.
     frame, shift : int [samples]
-        Length of a frame, and the way to the next one.
+        Length of a frame, and distance to the next one.
     resolution : float [semitones]
-        Distance of the pitches that a track can take, between 0 and 1.
+        Distance between adjacent pitches of a track, between 0 and 1.
     centred : bool
         Frame t is centred on sample ``t * shift``, with zeros beyond the ends; otherwise it begins there.
 
@@ -315,7 +321,7 @@ def pyin_track(
         raise DataError(text, remedy="resample to a higher rate, or lower the highest pitch")
     samples = np.ascontiguousarray(samples, np.float64)
     if samples.ndim != 1 or not np.isfinite(samples).all():
-        raise DataError("expected one channel of finite samples to track the pitch of")
+        raise DataError("expected one channel of finite samples whose pitch is tracked")
     if centred:
         samples = np.pad(samples, frame // 2)
     if len(samples) < frame:
@@ -325,12 +331,13 @@ def pyin_track(
     )
     per_octave = 12 * math.ceil(1 / resolution)
     n_bins = math.floor(per_octave * math.log2(highest / lowest)) + 1
-    bins = np.clip(
-        np.rint(per_octave * np.log2(rate / periods / lowest)).astype(np.int64), 0, n_bins
-    )
-    # one candidate of a frame in a bin, the longest period of several; pitches above the last bin are left out
+    bins = np.rint(per_octave * np.log2(rate / periods / lowest)).astype(np.int64)
+    bins = np.clip(bins, 0, n_bins)
+    # at most one candidate of a frame in each bin, the longest period; pitches above the last bin are left out
     likely = probabilities > 0
-    frames, bins, probabilities = frames[likely], bins[likely], probabilities[likely]
+    frames = frames[likely]
+    bins = bins[likely]
+    probabilities = probabilities[likely]
     last = np.append((bins[1:] != bins[:-1]) | (frames[1:] != frames[:-1]), True)[: len(bins)]
     kept = last & (bins < n_bins)
     n_frames = 1 + (len(samples) - frame) // shift
@@ -340,7 +347,7 @@ def pyin_track(
     return np.where(path < 0, 0.0, lowest * 2.0 ** (path / per_octave))
 
 
-def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
+def pitch_track(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     """Return the pitch of a recording between 75 and 500 Hz by `pyin_track`.
 
     Parameters
@@ -359,24 +366,24 @@ def pitch_track(samples: NDArray, rate: int) -> NDArray[np.float64]:
         If there are no samples, or several channels.
     """
     if not len(samples) or samples.ndim != 1:
-        got = f"{len(samples)} samples" if samples.ndim == 1 else f"{samples.shape[1]} channels"
+        got = f"samples of shape {samples.shape}"
         raise DataError(f"expected one channel of finite samples, got {got}")
     shift = round(FRAME_SHIFT * rate)
-    # too short for a period to come back, or silence
+    # too short for two periods, or silence
     if len(samples) < 2 * rate / LOWEST or not samples.any():
         return np.zeros(1 + len(samples) // shift)
-    # four periods of the lowest pitch at least
+    # at least four periods of the lowest pitch
     frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))
     return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
 
 
-def rapt_track(samples: NDArray, rate: int) -> PitchTrack:
+def rapt_track(samples: NDArray[Any], rate: int) -> PitchTrack:
     """Return the fundamental frequency of every frame.
 
-    The correlation of w samples with those k later, r(k) = sum x(n) x(n + k) / sqrt((e(0) + q) (e(k) + q)) with e(k)
-    the energy of the w samples from k on, has peaks at periods. Of the highest peaks of each frame and *no voice* the
-    best path takes one a frame: it gains r(k) - 0.03 log2(highest F0 k) of a peak, or 0.5, and pays 0.35 for an octave
-    between frames and 0.14 for voice that begins or ends. Frame t is centred on t times 10 ms.
+    The correlation of w samples with the w samples k later, r(k) = sum x(n) x(n + k) / sqrt((e(0) + q) (e(k) + q)) with
+    e(k) the energy of the w samples from k on, has peaks at periods. In each frame the best path takes one of the
+    highest peaks, or *no voice*: it gains r(k) - 0.03 log2(highest F0 k) for a peak, or 0.5, and pays 0.35 for an
+    octave between frames and 0.14 where voice begins or ends. Frame t is centred on t times 10 ms.
 
     Parameters
     ----------
@@ -387,27 +394,24 @@ def rapt_track(samples: NDArray, rate: int) -> PitchTrack:
     Returns
     -------
     PitchTrack
-        1 + n // (0.01 rate) frames; none of an empty signal. Never NaN.
+        1 + n // (0.01 rate) frames; none for an empty signal. Never NaN.
     """
     if not len(samples):
         return PitchTrack(np.zeros(0), np.zeros(0))
     n_frames = 1 + int(len(samples) / rate / FRAME_SHIFT + 1e-6)
     signal = _prepared(samples, rate)
-    longest, window, shift = (
-        round(_RATE / _LOWEST) + 1,
-        round(_WINDOW * _RATE),
-        round(FRAME_SHIFT * _RATE),
-    )
+    longest = round(_RATE / _LOWEST) + 1
+    window = round(_WINDOW * _RATE)
+    shift = round(FRAME_SHIFT * _RATE)
     before = (window + longest) // 2
     padded = np.pad(signal, (before, n_frames * shift + window + longest))
     views = np.lib.stride_tricks.sliding_window_view(padded, window + longest)[::shift][:n_frames]
     energies = np.einsum("tw,tw->t", views[:, :window], views[:, :window], dtype=np.float64)
     loud = np.quantile(energies, _LOUD)
-    peaks = [
-        _candidates(correlations(views[first : first + _FRAMES], window, _QUIET * loud))
-        for first in range(0, n_frames, _FRAMES)
-    ]
-    lags, heights = (np.concatenate(parts) for parts in zip(*peaks, strict=True))
+    peaks = []
+    for start, stop in chunk_bounds(n_frames, _FRAMES):
+        peaks.append(_candidates(correlations(views[start:stop], window, _QUIET * loud)))
+    lags, heights = map(np.concatenate, zip(*peaks, strict=True))
     octaves = np.log2(np.maximum(lags, 1) * _HIGHEST / _RATE)
     gains = np.where(lags > 0, heights - _OCTAVE * octaves, -np.inf)
     path = best_path(gains, octaves)
@@ -417,16 +421,16 @@ def rapt_track(samples: NDArray, rate: int) -> PitchTrack:
     return PitchTrack(hertz, np.clip(heights.max(axis=1), 0, 1))
 
 
-def correlations(frames: NDArray, window: int, quiet: float) -> NDArray[np.float64]:
+def correlations(frames: NDArray[Any], window: int, quiet: float) -> NDArray[np.float64]:
     """Return the normalised cross-correlation of the start of each frame with all later parts of it.
 
     Parameters
     ----------
     frames : ndarray of shape (T, window + K)
     window : int [samples]
-        That are correlated.
+        Length of the correlated segments.
     quiet : float
-        Energy that is added to both sides.
+        Energy that is added to both segments.
 
     Returns
     -------
@@ -435,7 +439,9 @@ def correlations(frames: NDArray, window: int, quiet: float) -> NDArray[np.float
     """
     from scipy import fft
 
-    length = fft.next_fast_len(frames.shape[1], real=True) if frames.shape[1] > _FFT else _FFT
+    length = _FFT
+    if frames.shape[1] > _FFT:
+        length = fft.next_fast_len(frames.shape[1], real=True)
     spectrum = fft.rfft(frames[:, :window], n=length, axis=1).conj()
     spectrum *= fft.rfft(frames, n=length, axis=1)
     n_lags = frames.shape[1] - window + 1
@@ -447,8 +453,8 @@ def correlations(frames: NDArray, window: int, quiet: float) -> NDArray[np.float
     return np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0)
 
 
-def best_path(gains: NDArray, octaves: NDArray) -> NDArray[np.intp]:
-    """Return which candidate of each frame the best path takes: 0 for no voice, else 1 more than its column.
+def best_path(gains: NDArray[Any], octaves: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the candidate of each frame on the best path: 0 for no voice, else its column plus 1.
 
     Parameters
     ----------
@@ -485,7 +491,7 @@ def best_path(gains: NDArray, octaves: NDArray) -> NDArray[np.intp]:
     return path
 
 
-def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
+def _prepared(samples: NDArray[Any], rate: int) -> NDArray[np.float32]:
     """The signal at the tracker's rate, band-pass filtered."""
     from scipy import signal
 
@@ -493,28 +499,29 @@ def _prepared(samples: NDArray, rate: int) -> NDArray[np.float32]:
     taps = signal.firwin(20 * max(up, down) + 1, min(_CUTOFF, rate / 2) / (_RATE * down / 2))
     peak = float(np.abs(samples).max()) or 1.0  # the level does not count, and float32 ends at 1e38
     scaled = np.asarray(samples / peak, np.float32)
-    resampled: NDArray = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
+    resampled: NDArray[Any] = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
     length = round(_TREND * _RATE) | 1
-    padded = np.pad(
-        np.cumsum(np.pad(resampled, length // 2, mode="edge"), dtype=np.float64), (1, 0)
-    )
-    trend = (padded[length:] - padded[:-length]) / length
+    padded = np.pad(resampled, length // 2, mode="edge")
+    sums = np.pad(np.cumsum(padded, dtype=np.float64), (1, 0))
+    trend = (sums[length:] - sums[:-length]) / length
     return (resampled - trend).astype(np.float32)
 
 
-def _candidates(correlated: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The highest peaks in the tracker's range: lags between samples, 0 where there are fewer, and heights."""
+def _candidates(correlated: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The lags of the highest peaks, interpolated between samples, and their heights; 0 where there are fewer."""
     shortest = int(_RATE / _HIGHEST)
-    left, centre, right = (
-        correlated[:, shortest - 1 + i : correlated.shape[1] - 2 + i] for i in (0, 1, 2)
-    )
-    is_peak = (centre > left) & (centre >= right) & (centre > 0)
+    earlier = correlated[:, shortest - 1 : -2]
+    centre = correlated[:, shortest:-1]
+    later = correlated[:, shortest + 1 :]
+    is_peak = (centre > earlier) & (centre >= later) & (centre > 0)
     lags = np.arange(shortest, shortest + centre.shape[1])
     ranked = np.where(is_peak, centre - _OCTAVE * np.log2(lags * _HIGHEST / _RATE), -np.inf)
     most = np.argpartition(-ranked, _CANDIDATES, axis=1)[:, :_CANDIDATES]
-    below, at, above = (np.take_along_axis(part, most, axis=1) for part in (left, centre, right))
+    below = np.take_along_axis(earlier, most, axis=1)
+    at = np.take_along_axis(centre, most, axis=1)
+    above = np.take_along_axis(later, most, axis=1)
     bend = below - 2 * at + above
     moved = np.divide((below - above) / 2, bend, out=np.zeros_like(bend), where=bend < 0)
-    found = np.take_along_axis(is_peak, most, axis=1)
-    heights = np.where(found, at - (below - above) * moved / 4, 0)
-    return np.where(found, lags[most] + moved, 0), heights
+    is_peak = np.take_along_axis(is_peak, most, axis=1)
+    heights = np.where(is_peak, at - (below - above) * moved / 4, 0)
+    return np.where(is_peak, lags[most] + moved, 0), heights

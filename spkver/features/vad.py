@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +30,25 @@ from spkbase.rounding import is_constant
 from spkbase.work import one_blas_thread
 from spkver.features.cepstra import frame_signal
 
-_FRAME, _HOP, _BINS = 64, 32, 33
+_FRAME = 64
+_HOP = 32
+_BINS = 33
 _SMOOTHING = 0.9024  # of the magnitudes, per frame
-_BLOCK, _N_BLOCKS = 40, 4  # frames in a block of minima; blocks that are remembered
+_BLOCK = 40  # frames in a block of minima
+_N_BLOCKS = 4  # blocks that are remembered
 _FIRST_MINIMUM = 32.0  # an absolute level: the detector's sample unit is a quarter of a 16-bit step
-_OVERESTIMATION = 2.4  # gain 1.2 times the factor 2 that makes up for the minimum's bias
+_OVERESTIMATION = 2.4  # gain 1.2 times the factor 2 that compensates the minimum's bias
 _MEMORY = 0.75  # weight of the last frame's clean estimate
 _RUN_IN = 200  # frames that the noise tracker sees once before the first
-_SYNTHESIS = 1.15  # what overlapping windows add up to
+_SYNTHESIS = 1.15  # sum of the overlapping windows
 _SHORTEST = 512  # samples; a shorter signal is returned as it is
 
 _LOWEST_LEVEL = -75.0  # dB; below this a frame is never speech
-# standard deviation of the noise that hides what the enhancer leaves of silence, 16-bit steps / 4
+# standard deviation of the noise that masks the enhancer's residue in silence, 16-bit steps / 4
 _NOISE = 0.1
 
 
-def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
+def enhance(signals: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """Attenuate stationary noise in each of several signals.
 
     Parameters
@@ -72,15 +76,14 @@ def enhance(signals: Sequence[NDArray]) -> list[NDArray]:
             np.abs(spectrum, out=magnitude[: lengths[column], column])
         gain = _wiener_gain(magnitude, _noise_floor(magnitude, run_in), lengths)
         for column, index in enumerate(group):
-            result[index] = _synthesise(
-                spectra[column] * gain[: lengths[column], column], len(signals[index])
-            )
+            enhanced = spectra[column] * gain[: lengths[column], column]
+            result[index] = _synthesise(enhanced, len(signals[index]))
     return result
 
 
 def snr_vad(
-    signals: Sequence[NDArray],
-    noises: Sequence[NDArray],
+    signals: Sequence[NDArray[Any]],
+    noises: Sequence[NDArray[Any]],
     *,
     window: int,
     shift: int,
@@ -93,7 +96,7 @@ def snr_vad(
     signals : sequence of ndarray of shape (n,) [16-bit steps / 4]
         The level matters: the enhancer's noise tracker starts at an absolute one.
     noises : sequence of ndarray of shape (n,)
-        Gaussian noise of unit variance for each signal; a tenth of it masks what the enhancer leaves of silence.
+        Gaussian noise of unit variance for each signal; a tenth of it masks the enhancer's residue in silence.
     window, shift : int [samples]
     snr : float [dB]
 
@@ -103,9 +106,8 @@ def snr_vad(
     """
     labels = []
     for signal, noise in zip(enhance(signals), noises, strict=True):
-        frames = frame_signal(
-            signal + noise * signal.dtype.type(_NOISE), window=window, shift=shift
-        )
+        masked = signal + noise * signal.dtype.type(_NOISE)
+        frames = frame_signal(masked, window=window, shift=shift)
         if not len(frames):
             labels.append(np.zeros(0, bool))
             continue
@@ -117,7 +119,7 @@ def snr_vad(
 
 @one_blas_thread()
 def energy_vad(
-    log_energy: NDArray, *, alpha: float = 0.2, n_iterations: int = 10
+    log_energy: NDArray[Any], *, alpha: float = 0.2, n_iterations: int = 10
 ) -> NDArray[np.bool_]:
     """Label as speech the frames above the mean of the loudest of three Gaussians minus `alpha` standard deviations.
 
@@ -154,7 +156,7 @@ def energy_vad(
     return x > means[loudest] - alpha * math.sqrt(variances[loudest])
 
 
-def percentile_vad(log_energy: NDArray, *, percentile: float = 10.0) -> NDArray[np.bool_]:
+def percentile_vad(log_energy: NDArray[Any], *, percentile: float = 10.0) -> NDArray[np.bool_]:
     """Label as speech the frames louder than the given percentile of the log-energies."""
     if not len(log_energy):
         return np.zeros(0, bool)
@@ -194,10 +196,12 @@ def read_labels(
         if not fields:
             continue
         try:
-            start, stop, name = float(fields[0]), float(fields[1]), fields[2]
-            if len(fields) != 3 or not 0 <= start <= stop < math.inf:
+            first, last, name = fields
+            start = float(first)
+            stop = float(last)
+            if not 0 <= start <= stop < math.inf:
                 raise ValueError
-        except (ValueError, IndexError):
+        except ValueError:
             raise DataError(
                 f"expected 'start stop label' in seconds, got {line!r}", file=path, line=number
             ) from None
@@ -206,8 +210,8 @@ def read_labels(
     return labels
 
 
-def _analyse(signal: NDArray) -> NDArray:
-    """Short-time spectrum (K, 33): the first frame starts 32 samples early, the last is filled up."""
+def _analyse(signal: NDArray[Any]) -> NDArray[Any]:
+    """Short-time spectrum (K, 33): the first frame starts 32 samples early, the last is padded."""
     from scipy import fft
 
     n_whole, rest = divmod(len(signal), _HOP)
@@ -215,9 +219,7 @@ def _analyse(signal: NDArray) -> NDArray:
     padded[_HOP : _HOP + len(signal)] = signal
     if rest:
         # SIDEKIT reads into one buffer, so the incomplete last piece keeps the end of the piece before it
-        padded[_HOP + len(signal) : (n_whole + 2) * _HOP] = signal[
-            (n_whole - 1) * _HOP + rest : n_whole * _HOP
-        ]
+        padded[_HOP + len(signal) :] = signal[(n_whole - 1) * _HOP + rest : n_whole * _HOP]
     else:
         padded[_HOP + len(signal) :] = signal[-_HOP:]
     frames = np.lib.stride_tricks.sliding_window_view(padded, _FRAME)[::_HOP]
@@ -225,7 +227,7 @@ def _analyse(signal: NDArray) -> NDArray:
     return fft.rfft(frames * window.astype(signal.dtype), axis=1)
 
 
-def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
+def _noise_floor(magnitude: NDArray[Any], run_in: int) -> NDArray[Any]:
     """Noise magnitude (K, B, 33) from the minimum of smoothed magnitudes over the last blocks."""
     dtype = magnitude.dtype
     # time i (from 1) belongs to block i // 40: block 0 is one short and starts at the absolute level
@@ -234,7 +236,8 @@ def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
     smooth = np.full((n_blocks * _BLOCK, *magnitude.shape[1:]), np.inf, dtype)
     np.multiply(magnitude[:run_in], dtype.type(1 - _SMOOTHING), out=smooth[1 : 1 + run_in])
     np.multiply(magnitude, dtype.type(1 - _SMOOTHING), out=smooth[1 + run_in : 1 + n_tracked])
-    previous, decay = np.zeros(magnitude.shape[1:], dtype), dtype.type(_SMOOTHING)
+    previous = np.zeros(magnitude.shape[1:], dtype)
+    decay = dtype.type(_SMOOTHING)
     for now in smooth[1 : 1 + n_tracked]:
         previous = previous * decay
         now += previous
@@ -254,7 +257,9 @@ def _noise_floor(magnitude: NDArray, run_in: int) -> NDArray:
     return noise
 
 
-def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArray:
+def _wiener_gain(
+    magnitude: NDArray[Any], noise: NDArray[Any], lengths: NDArray[Any]
+) -> NDArray[Any]:
     """Gain (K, B, 33): p[t] / A[t] = e / (e + n) with e = .75 p[t-1] + .25 max(A - n, 0)."""
     dtype = magnitude.dtype
     estimate = magnitude - noise
@@ -264,10 +269,13 @@ def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArra
     noise += np.finfo(dtype).tiny
     memory = dtype.type(_MEMORY)
     running = np.searchsorted(-lengths, -np.arange(len(magnitude)), side="left")
-    previous, total = np.zeros(magnitude.shape[1:], dtype), np.empty(magnitude.shape[1:], dtype)
+    previous = np.zeros(magnitude.shape[1:], dtype)
+    total = np.empty(magnitude.shape[1:], dtype)
     for time, n_running in enumerate(running):
         here = slice(0, n_running)
-        e, p, s = estimate[time, here], previous[here], total[here]
+        e = estimate[time, here]
+        p = previous[here]
+        s = total[here]
         p *= memory
         e += p
         np.add(e, noise[time, here], out=s)
@@ -276,7 +284,7 @@ def _wiener_gain(magnitude: NDArray, noise: NDArray, lengths: NDArray) -> NDArra
     return estimate
 
 
-def _synthesise(spectrum: NDArray, n_samples: int) -> NDArray:
+def _synthesise(spectrum: NDArray[Any], n_samples: int) -> NDArray[Any]:
     """Overlap-add, scaled and clipped to 16 bit."""
     from scipy import fft
 

@@ -1,8 +1,8 @@
 """Gaussian mixtures: frames in; the universal background model and the statistics of each segment under it out.
 
-`GaussianMixture` holds weights, means and variances; `train_ubm` trains it by splitting; `Statistics` are zeroth
-and first order, of one segment a row, and they add. `WordModels` are hidden Markov models for speech whose words are
-known; `aligned_statistics` are those of their states' components.
+`GaussianMixture` holds weights, means and variances; `train_ubm` trains it by splitting; `Statistics` holds zeroth- and
+first-order statistics, one segment a row, and they add. `WordModels` are hidden Markov models for speech whose words
+are known; `aligned_statistics` are the statistics of their states' components.
 """
 
 from spkver.mixture.gmm import (
@@ -58,3 +58,51 @@ from spkver.mixture.ubm import (
     with_full_covariances,
     write_ubm,
 )
+
+__all__ = [
+    "LEAST_LOG_SHARE",
+    "AlignedWords",
+    "GaussianMixture",
+    "HiddenMarkovConfig",
+    "PosteriorKernel",
+    "Statistics",
+    "Text",
+    "TrainedUbm",
+    "UbmConfig",
+    "WordModels",
+    "accumulate_statistics",
+    "align_texts",
+    "aligned_statistics",
+    "block_size",
+    "check_frames",
+    "check_ubm",
+    "copy_stat_rows",
+    "e_step",
+    "find_stat_rows",
+    "forward",
+    "frame_log_likelihoods",
+    "inverse_variances",
+    "log_likelihood",
+    "natural_parameters",
+    "of_each_gaussian",
+    "open_statistics",
+    "part_of",
+    "read_statistics",
+    "read_ubm",
+    "read_word_models",
+    "row_graph",
+    "schedule_marks",
+    "squares_or_products",
+    "state_densities",
+    "text_posteriors",
+    "train_ubm",
+    "train_word_models",
+    "unwhiten",
+    "whiten",
+    "whitening_factors",
+    "with_full_covariances",
+    "without_text",
+    "write_statistics",
+    "write_ubm",
+    "write_word_models",
+]

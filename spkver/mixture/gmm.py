@@ -7,9 +7,9 @@ Products run in the dtype of the frames, sums over chunks in float64.
 
 With full covariances the log-density of a Gaussian is linear in the products x_i x_j, i <= j, in x and in 1. So it is
 one matrix product for all Gaussians, as with diagonal covariances, of D (D + 1) / 2 + D + 1 columns instead of 2 D + 1;
-that takes half of the operations that a product for each Gaussian takes.
+that takes half as many operations as one product for each Gaussian.
 
-`whiten` and `unwhiten` lead to the space in which every Gaussian of a mixture has the covariance I, and back.
+`whiten` maps to the space in which every Gaussian of a mixture has the covariance I, and `unwhiten` maps back.
 
 References
 ----------
@@ -39,11 +39,11 @@ from spkver.sidekit import inverse_matrices
 CHUNK = 8192
 # Posteriors of a block of frames stay in the second-level cache: components times frames.
 _CACHED_POSTERIORS = 1 << 18
-# Frames of a block under full covariances: of their products there are many more than of the frames.
+# Frames of a block under full covariances, which needs many more columns for their products.
 _BLOCK_OF_PRODUCTS = 512
 LEAST_LOG_SHARE = -69.0
-"""Logarithm of 1e-30, the least share of a component in a frame: products with denormal numbers take up to
-a hundred times as long, and Intel's processors spent most of the E-step on them."""
+"""Logarithm of 1e-30, the least share of a component in a frame. Smaller shares would make products with denormal
+numbers, which take up to a hundred times as long: on Intel's processors, most of the E-step."""
 
 
 def unpack_symmetric(packed: Floats, dimension: int) -> Floats:
@@ -92,11 +92,13 @@ def quadratic_parameters(log_weights: Floats, means: Floats, covariances: Floats
 
 def inverse_variances(variances: Floats) -> Floats:
     """Return 1 / variances (C, D), or the inverses of covariances (C, D, D)."""
-    return 1.0 / variances if variances.ndim == 2 else inverse_matrices(variances)
+    if variances.ndim == 2:
+        return 1.0 / variances
+    return inverse_matrices(variances)
 
 
-def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
-    """Return values (..., C, D) times factors (C, D), or from the left matrices (C, D, D), of each Gaussian.
+def of_each_gaussian(factors: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values (..., C, D) times each Gaussian's factors (C, D), or multiplied by its matrix (C, D, D).
 
     Examples
     --------
@@ -108,14 +110,13 @@ def of_each_gaussian(factors: NDArray, values: NDArray) -> NDArray:
     return np.matmul(factors, values[..., None])[..., 0]
 
 
-def squares_or_products(frames: NDArray, out: NDArray) -> NDArray:
-    """Return what stands before x in z: x^2 where `out` is as wide as the frames, else the products x_i x_j, i <= j.
+def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
+    """Fill `out` with second-order features: squares (diagonal covariances) or products x_i x_j, i <= j (full).
 
     Parameters
     ----------
     frames : ndarray of shape (T, D)
-    out : ndarray of shape (T, D), for diagonal covariances, or (T, D (D + 1) / 2), for full ones
-        Where they are put.
+    out : ndarray of shape (T, D), for squares, or (T, D (D + 1) / 2), for products
 
     Returns
     -------
@@ -167,28 +168,14 @@ class GaussianMixture:
     variances: Floats
 
     def __post_init__(self) -> None:
-        shapes = (
-            self.means.shape,
-            (*self.means.shape, self.means.shape[-1] if self.means.ndim else 0),
-        )
-        if (
-            self.means.ndim != 2
-            or self.variances.shape not in shapes
-            or self.weights.shape != (self.n_components,)
-        ):
+        shape = self.means.shape
+        fits = len(shape) == 2 and self.variances.shape in (shape, (*shape, shape[1]))
+        if not fits or self.weights.shape != (self.n_components,):
             needs = "weights (C,), means (C, D) and variances (C, D) or covariances (C, D, D)"
             got = f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             raise DataError(f"a mixture needs {needs}; got {got}")
-        of_dimensions = (
-            np.diagonal(self.variances, axis1=1, axis2=2)
-            if self.has_full_covariances
-            else self.variances
-        )
-        if not (
-            np.isfinite(self.means).all()
-            and (of_dimensions > 0).all()
-            and np.isfinite(self.variances).all()
-        ):
+        is_finite = np.isfinite(self.means).all() and np.isfinite(self.variances).all()
+        if not is_finite or not (self.diagonal_variances > 0).all():
             raise DataError("a mixture needs finite means and finite variances above 0")
         if self.has_full_covariances:
             check_positive_definite(self.variances)
@@ -210,6 +197,13 @@ class GaussianMixture:
     def has_full_covariances(self) -> bool:
         """Whether `variances` are matrices."""
         return self.variances.ndim == 3
+
+    @property
+    def diagonal_variances(self) -> Floats:
+        """Variances of the dimensions, shape (C, D): the diagonals of full covariances."""
+        if self.has_full_covariances:
+            return np.diagonal(self.variances, axis1=1, axis2=2)
+        return self.variances
 
 
 @dataclass(frozen=True)
@@ -281,13 +275,13 @@ class PosteriorKernel:
 
     With z = [x^2, x, 1] the weighted log-density of component c is b_c . z (`natural_parameters`), and all sufficient
     statistics are P Z for the posteriors P. So the E-step is two matrix products around one pass over the posteriors:
-    maximum, subtraction, `exp`, and the sum over components, which is a matrix-vector product. The posteriors are not
-    divided by that sum: Z is, which is smaller. Densities leave the log domain only after the largest one of the frame
+    maximum, subtraction, `exp`, and the sum over components, which is a matrix-vector product. Not the posteriors are
+    divided by that sum but Z, which is smaller. Densities leave the log domain only after the largest one of the frame
     is subtracted, so no dimension is too high for them.
 
     Blocks are so long that their posteriors stay in the second-level cache, and the buffers are written in place.
 
-    One instance per task: the arrays that it hands out are overwritten by the next block.
+    Use one instance per task: the arrays that it returns are overwritten by the next block.
 
     Parameters
     ----------
@@ -296,12 +290,12 @@ class PosteriorKernel:
     dtype : dtype
         Of the frames and of the products.
     dimension : int, optional
-        D, without which covariances are diagonal.
+        D; needed for full covariances.
 
     Attributes
     ----------
     size : int
-        Frames that a block may have.
+        The most frames of a block.
     """
 
     def __init__(self, parameters: Floats, dtype: np.dtype, dimension: int | None = None) -> None:
@@ -314,7 +308,7 @@ class PosteriorKernel:
         self._posteriors = np.empty((n_components, self.size), dtype)
         self._ones = np.ones(n_components, dtype)
 
-    def __call__(self, frames: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def __call__(self, frames: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return the posteriors of at most `size` frames, not yet divided by their totals.
 
         Parameters
@@ -332,7 +326,8 @@ class PosteriorKernel:
         """
         n_frames, dimension = frames.shape
         n_products = self._augmented.shape[1] - dimension - 1
-        augmented, joint = self._augmented[:n_frames], self._posteriors[:, :n_frames]
+        augmented = self._augmented[:n_frames]
+        joint = self._posteriors
         if n_frames < self.size:
             # a product into a slice would need another copy
             joint = np.empty((len(self._ones), n_frames), frames.dtype)
@@ -369,27 +364,32 @@ def sufficient_statistics(frames: Rows, parameters: Floats) -> Accumulator:
     ----------
     Reynolds, Quatieri and Dunn, equations 7 to 10.
     """
-    frames, dimension = np.asarray(frames), frames.shape[1]
+    frames = np.asarray(frames)
+    dimension = frames.shape[1]
     kernel = PosteriorKernel(parameters, frames.dtype, dimension)
-    zeroth, sums = np.zeros(len(parameters)), np.zeros((len(parameters), parameters.shape[1] - 1))
+    zeroth = np.zeros(len(parameters))
+    sums = np.zeros((len(parameters), parameters.shape[1] - 1))
     block_sums = np.empty(sums.shape, frames.dtype)
     log_likelihood = 0.0
     for start, stop in chunk_bounds(len(frames), kernel.size):
         joint, augmented, of_frames = kernel(frames[start:stop])
-        # the counts apart: with an even number of columns the product runs at its full rate
+        # without the counts the number of columns is even, and the product runs at its full rate
         np.matmul(joint, augmented[:, :-1], out=block_sums)
         sums += block_sums
         zeroth += joint @ augmented[:, -1]
         log_likelihood += float(of_frames.sum())
     empty = zeroth < 2 * np.exp(LEAST_LOG_SHARE) * len(frames)
-    zeroth[empty], sums[empty] = 0, 0
-    return Accumulator(
-        zeroth, sums[:, -dimension:], sums[:, :-dimension], log_likelihood, len(frames)
-    )
+    zeroth[empty] = 0
+    sums[empty] = 0
+    first = sums[:, -dimension:]
+    second = sums[:, :-dimension]
+    return Accumulator(zeroth, first, second, log_likelihood, len(frames))
 
 
-def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> GaussianMixture:
-    """Return the parameters of maximum likelihood, diagonal variances kept between `lowest` and `highest`.
+def m_step(
+    accumulator: Accumulator, *, lowest: NDArray[Any], highest: NDArray[Any]
+) -> GaussianMixture:
+    """Return the maximum-likelihood parameters, with diagonal variances between `lowest` and `highest`.
 
         w_c = n_c / sum n,   m_c = f_c / n_c,   v_c = s_c / n_c - m_c^2
 
@@ -410,7 +410,7 @@ def m_step(accumulator: Accumulator, *, lowest: NDArray, highest: NDArray) -> Ga
 
 
 def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) -> Accumulator:
-    """Return the `sufficient_statistics` of all frames under a mixture, chunks of them by workers.
+    """Return the `sufficient_statistics` of all frames under a mixture; workers take chunks of frames.
 
     Parameters
     ----------
@@ -432,13 +432,11 @@ def e_step(frames: Rows, mixture: GaussianMixture, *, work: Work = ALL_CORES) ->
     frames = check_frames(frames, mixture)
     parameters = natural_parameters(mixture)
     bounds = chunk_bounds(len(frames), chunk_frames(len(frames)))
-    chunk_statistics = partial(sufficient_statistics, parameters=parameters)
-    return reduce(
-        add, work.map(chunk_statistics, [part(frames, start, stop) for start, stop in bounds])
-    )
+    pieces = [part(frames, start, stop) for start, stop in bounds]
+    return reduce(add, work.map(partial(sufficient_statistics, parameters=parameters), pieces))
 
 
-def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
+def log_likelihood(frames: NDArray[Any], mixture: GaussianMixture) -> Floats:
     """Return the log-density of each frame under the mixture, in nat.
 
     Parameters
@@ -467,24 +465,24 @@ def log_likelihood(frames: NDArray, mixture: GaussianMixture) -> Floats:
         return frame_log_likelihoods(frames, parameters)
 
 
-def frame_log_likelihoods(frames: NDArray, parameters: Floats) -> Floats:
+def frame_log_likelihoods(frames: NDArray[Any], parameters: Floats) -> Floats:
     """Return the log-density (T,) of frames (T, D), in nat, from the `natural_parameters` of a mixture."""
     kernel = PosteriorKernel(parameters, frames.dtype, frames.shape[1])
-    blocks = [
-        kernel(frames[start:stop])[2] for start, stop in chunk_bounds(len(frames), kernel.size)
-    ]
+    blocks = []
+    for start, stop in chunk_bounds(len(frames), kernel.size):
+        blocks.append(kernel(frames[start:stop])[2])
     return np.concatenate(blocks)
 
 
 def block_size(n_components: int) -> int:
-    """Return how many frames have their posteriors computed together."""
+    """Return the number of frames whose posteriors are computed together."""
     return max(128, min(4096, _CACHED_POSTERIORS // n_components))
 
 
 def chunk_frames(n_frames: int) -> int:
     """Return the frames of one task of the E-step, fixed by the data: `CHUNK`, up to 32 times as many beyond 512 tasks.
 
-    What a task returns does not depend on its length, and a scheduler hands out some hundred tasks a second.
+    Longer tasks return as much as short ones, and a scheduler hands out only some hundred tasks a second.
 
     Examples
     --------
@@ -507,7 +505,7 @@ def check_frames(frames: Rows, mixture: GaussianMixture) -> Any:
 
 @one_blas_thread()
 def whitening_factors(mixture: GaussianMixture) -> Floats:
-    """Return what `whiten` and `unwhiten` need: standard deviations, or lower Cholesky factors of full covariances.
+    """Return the factors for `whiten` and `unwhiten`: standard deviations, or lower Cholesky factors of covariances.
 
         sigma_cd = sqrt(v_cd),   or   S_c = L_c L_c' with L_c lower triangular
 
@@ -560,7 +558,7 @@ def whiten(values: Floats, factors: Floats) -> Floats:
 
 
 def unwhiten(values: Floats, factors: Floats) -> Floats:
-    """Return what `whiten` made of its result: sigma_c x_c, or L_c x_c; parameters as there.
+    """Return the inverse of `whiten`, sigma_c x_c or L_c x_c; same parameters.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """Hidden Markov models of words: left-to-right states, each a Gaussian mixture with diagonal covariances.
 
-A word is whatever texts are made of: a digit, a sentence. All words have the same number S of states, each with C
+A word is a unit of which texts are made: a digit, a sentence. All words have the same number S of states, each with C
 components. A text is a sequence of words; its graph has the states of all its words in a row. If pauses have a model,
 `SILENCE`, they may stand at both ends and between words. Texts are known in training and in alignment:
 `train_word_models` is Baum-Welch from a flat start, `align_texts` finds the frames of each word by Viterbi,
-`aligned_statistics` sums over frames by state and component. `text_posteriors` asks whether a text was said at all.
+`aligned_statistics` sums over frames by state and component. `text_posteriors` tells whether a text was said at all.
 
-To everything that takes a mixture's statistics, a set of word models is one mixture of W * S * C components.
+Wherever a mixture's statistics are used, a set of word models counts as one mixture of W * S * C components.
 
 All recursions are in the log domain, over time, for a block of recordings with the same text at once.
 
@@ -24,6 +24,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +62,7 @@ Text = tuple[str, ...]
 
 _RECORDINGS = 32  # with the same text, in one task
 _PASSED = np.log(0.5)  # a pause is made or left out
-_LEAST_STAY = 1e-3  # probabilities of staying are kept so far from 0 and 1
+_LEAST_STAY = 1e-3  # least distance of probabilities of staying from 0 and 1
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class HiddenMarkovConfig:
     Attributes
     ----------
     states : int
-        Of each word, from left to right.
+        Number of states of each word, from left to right.
     components : int
         Gaussians of each state, a power of two; the states of pauses share theirs.
     rounds : int
@@ -108,7 +109,7 @@ class WordModels:
     ----------
     words : tuple of str, length W
     mixture : GaussianMixture
-        W * S * C components, word after word, state after state; a weight is the share of all frames.
+        W * S * C components, word after word, state after state; a weight is a component's share of all frames.
     stay : ndarray of shape (W, S)
         Probability that the next frame belongs to the same state.
     log_likelihoods : ndarray of shape (I,)
@@ -123,7 +124,7 @@ class WordModels:
     def __post_init__(self) -> None:
         fits = len(self.stay) == len(self.words) and not self.mixture.n_components % self.stay.size
         if not fits or self.mixture.has_full_covariances:
-            text = "word models need stay (W, S) of W words, and W * S * C components with diagonal covariances"
+            text = "word models need stay (W, S) for W words, and W * S * C components with diagonal covariances"
             raise DataError(
                 f"{text}; got {self.stay.shape}, {len(self.words)} words, {self.mixture.means.shape}"
             )
@@ -136,34 +137,33 @@ class WordModels:
         DataError
             If a word has no model.
         """
-        if absent := [word for word in words if word not in self.words]:
+        absent = [word for word in words if word not in self.words]
+        if absent:
             text = f"there is no model of {absent[0]!r}, only of {', '.join(self.words[:10])}"
             raise DataError(text, remedy="let background speakers say all words of the texts")
-        rows = [self.words.index(word) for word in words]
-        mixture, shape = self.mixture, (len(self.words), -1)
-        weights = mixture.weights.reshape(shape)[rows].ravel()
-        means, variances = (
-            values.reshape(*shape, mixture.dimension)[rows].reshape(-1, mixture.dimension)
-            for values in (mixture.means, mixture.variances)
+        rows = _components(self, words, self.mixture.n_components)
+        weights = self.mixture.weights[rows]
+        mixture = GaussianMixture(
+            weights / weights.sum(), self.mixture.means[rows], self.mixture.variances[rows]
         )
-        return WordModels(
-            tuple(words),
-            GaussianMixture(weights / weights.sum(), means, variances),
-            self.stay[rows],
-        )
+        stay = self.stay[[self.words.index(word) for word in words]]
+        return WordModels(tuple(words), mixture, stay)
 
     def of_text(self, text: Text) -> WordModels:
-        """Return the models that a text needs: those of its distinct words and of the pauses, if they have one."""
-        return self.of([*dict.fromkeys(text), *(word for word in self.words if word == SILENCE)])
+        """Return the models of a text's distinct words, and of pauses, if they have a model."""
+        words = [*dict.fromkeys(text)]
+        if SILENCE in self.words:
+            words.append(SILENCE)
+        return self.of(words)
 
     def state_parameters(self) -> Floats:
         """Return the `natural_parameters` of each state's mixture, shape (W * S, C, 2 D + 1)."""
+        n_states = self.stay.size
         parameters = natural_parameters(self.mixture).reshape(
-            self.stay.size, -1, 2 * self.mixture.dimension + 1
+            n_states, -1, 2 * self.mixture.dimension + 1
         )
-        parameters[:, :, -1] -= np.log(
-            self.mixture.weights.reshape(self.stay.size, -1).sum(axis=1)
-        )[:, None]
+        of_states = self.mixture.weights.reshape(n_states, -1).sum(axis=1)
+        parameters[:, :, -1] -= np.log(of_states)[:, None]
         return parameters
 
 
@@ -175,13 +175,13 @@ class StateGraph(NamedTuple):
     states : ndarray of int of shape (L,)
         State of the word models at each place.
     before : ndarray of int of shape (3, L)
-        Places that an arc leads from.
+        Places from which arcs lead to each place.
     enter : ndarray of shape (3, L)
-        Log-probabilities of these arcs; minus infinity where there is none.
+        Log-probabilities of these arcs; minus infinity where there is no arc.
     first, last : ndarray of shape (L,)
-        Log-probabilities of a beginning and of an end.
+        Log-probabilities that a path begins, or ends, at each place.
     is_loop : bool
-        From each end an arc leads to each beginning.
+        Whether arcs lead from each end to each beginning.
     """
 
     states: NDArray[np.int64]
@@ -192,35 +192,48 @@ class StateGraph(NamedTuple):
     is_loop: bool = False
 
     def reversed_arcs(self) -> tuple[NDArray[np.int64], Floats]:
-        """Return where arcs lead to, and their log-probabilities, both of shape (3, L)."""
-        after, leave = np.zeros_like(self.before), np.full_like(self.enter, -np.inf)
+        """Return the places to which arcs lead, and their log-probabilities, both of shape (3, L)."""
+        after = np.zeros_like(self.before)
+        leave = np.full_like(self.enter, -np.inf)
         for kind in range(len(after)):
-            (there,) = np.nonzero(self.enter[kind] > -np.inf)
-            after[kind, self.before[kind, there]] = there
-            leave[kind, self.before[kind, there]] = self.enter[kind, there]
+            (entered,) = np.nonzero(self.enter[kind] > -np.inf)
+            after[kind, self.before[kind, entered]] = entered
+            leave[kind, self.before[kind, entered]] = self.enter[kind, entered]
         return after, leave
 
 
 def row_graph(stay: Floats, states: NDArray[np.int64] | None = None) -> StateGraph:
     """Return the graph of states in a row, from their probabilities of staying, shape (L,)."""
-    leave, places = np.log1p(-stay), np.arange(len(stay))
+    leave = np.log1p(-stay)
+    places = np.arange(len(stay))
     before = np.maximum([places, places - 1, places], 0)
-    enter, (first, last) = np.full((3, len(stay)), -np.inf), np.full((2, len(stay)), -np.inf)
-    enter[0], enter[1, 1:] = np.log(stay), leave[:-1]
-    first[0], last[-1] = 0.0, leave[-1]
-    return StateGraph(places if states is None else states, before, enter, first, last)
+    enter = np.full((3, len(stay)), -np.inf)
+    enter[0] = np.log(stay)
+    enter[1, 1:] = leave[:-1]
+    first = np.full(len(stay), -np.inf)
+    first[0] = 0.0
+    last = np.full(len(stay), -np.inf)
+    last[-1] = leave[-1]
+    if states is None:
+        states = places
+    return StateGraph(states, before, enter, first, last)
 
 
 def text_graph(models: WordModels, text: Text) -> StateGraph:
-    """Return the graph of a text: its words in a row, with a pause or none around each where pauses have a model."""
-    has_pauses, size = SILENCE in models.words, models.stay.shape[1]
-    words = [word for word in text for word in ((SILENCE, word) if has_pauses else (word,))]
-    words += [SILENCE] * has_pauses
+    """Return the graph of a text: its words in a row, with optional pauses around each if pauses have a model."""
+    has_pauses = SILENCE in models.words
+    size = models.stay.shape[1]
+    words = list(text)
+    if has_pauses:
+        words = [SILENCE] * (2 * len(text) + 1)
+        words[1::2] = text
     rows = np.array([models.words.index(word) for word in words])
     states = (rows[:, None] * size + np.arange(size)).ravel()
-    graph = row_graph(models.stay.ravel()[states], states)
+    stay = models.stay.ravel()[states]
+    graph = row_graph(stay, states)
     if has_pauses:
-        leave, starts = np.log1p(-models.stay.ravel()[states]), np.arange(0, len(states), size)
+        leave = np.log1p(-stay)
+        starts = np.arange(0, len(states), size)
         graph.first[starts[:2]] = _PASSED
         graph.enter[1, starts[2::2]] += _PASSED
         graph.last[starts[-1] - 1] = leave[starts[-1] - 1] + _PASSED
@@ -231,8 +244,9 @@ def text_graph(models: WordModels, text: Text) -> StateGraph:
 
 
 def free_graph(models: WordModels, *, is_loop: bool = True) -> StateGraph:
-    """Return the graph of any sequence of the words, all equally probable; or, if it is no loop, of any word."""
-    size, graph = models.stay.shape[1], row_graph(models.stay.ravel())
+    """Return the graph of any sequence of the words, all equally probable; without the loop, of any single word."""
+    size = models.stay.shape[1]
+    graph = row_graph(models.stay.ravel())
     graph.enter[1, ::size] = -np.inf
     graph.first[::size] = -np.log(len(models.words))
     graph.last[size - 1 :: size] = np.log1p(-models.stay[:, -1])
@@ -260,7 +274,7 @@ def forward(
     -------
     a : ndarray of shape (T, R, L)
     log_likelihoods : ndarray of shape (R,)
-        In nat; minus infinity of a recording that is too short for the graph.
+        In nat; minus infinity for a recording that is too short for the graph.
 
     References
     ----------
@@ -278,7 +292,7 @@ def forward(
 
 
 def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -> Floats:
-    """Return the backward variables, of the same shape as the emissions; parameters as of `forward`.
+    """Return the backward variables, of the same shape as the emissions; parameters as for `forward`.
 
     c_T(l) = last(l),   c_t(l) = log sum_k exp(enter(l, k) + b_{t+1}(k) + c_{t+1}(k))
     """
@@ -289,9 +303,8 @@ def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -
         later = scores[time + 1] + emissions[time + 1]
         reached = np.logaddexp.reduce(later[:, after] + leave, axis=1)
         if graph.is_loop:
-            reached = np.logaddexp(
-                reached, np.logaddexp.reduce(later + graph.first, axis=1)[:, None] + graph.last
-            )
+            again = np.logaddexp.reduce(later + graph.first, axis=1)[:, None] + graph.last
+            reached = np.logaddexp(reached, again)
         scores[time] = np.where((lengths - 1 == time)[:, None], graph.last, reached)
     return scores
 
@@ -299,7 +312,7 @@ def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -
 def viterbi(
     emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Return the most likely paths, and their log-likelihoods; parameters as of `forward`, no loop.
+    """Return the most likely paths and their log-likelihoods; parameters as for `forward`, no loop.
 
     Returns
     -------
@@ -310,17 +323,19 @@ def viterbi(
     scores, totals = forward(emissions, lengths, graph, np.maximum)
     recordings = np.arange(len(lengths))
     paths = np.empty(emissions.shape[:2], np.int64)
-    place = (scores[lengths - 1, recordings] + graph.last).argmax(axis=1)
+    places = (scores[lengths - 1, recordings] + graph.last).argmax(axis=1)
     for time in range(len(paths) - 1, -1, -1):
-        paths[time] = place
+        paths[time] = places
         if time:
-            arcs = scores[time - 1, recordings, graph.before[:, place]] + graph.enter[:, place]
-            place = np.where(time < lengths, graph.before[arcs.argmax(axis=0), place], place)
+            arcs = scores[time - 1, recordings, graph.before[:, places]] + graph.enter[:, places]
+            places = np.where(time < lengths, graph.before[arcs.argmax(axis=0), places], places)
     return paths, totals
 
 
-def state_densities(frames: NDArray, parameters: Floats) -> tuple[Floats, NDArray, NDArray]:
-    """Return the log-densities of states, and what statistics are made of.
+def state_densities(
+    frames: NDArray[Any], parameters: Floats
+) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
+    """Return the log-densities of states, and the two factors of their statistics.
 
     Parameters
     ----------
@@ -355,18 +370,18 @@ def occupancy(
     models: WordModels,
     text: Text,
     mixture: GaussianMixture | None = None,
-) -> tuple[NDArray, NDArray, float, Floats]:
+) -> tuple[NDArray[Any], NDArray[Any], float, Floats]:
     """Return the posteriors of states and components, given the text, by forward-backward.
 
     Parameters
     ----------
     recordings : sequence of ndarray or StoredArray of shape (T, D)
-        Each at least as long as the text has states.
+        Each with at least as many frames as the text has states.
     models : WordModels
         Of the words of the text; see `WordModels.of_text`.
     text : tuple of str
     mixture : GaussianMixture, optional
-        With diagonal covariances; its components take the place of those of each state.
+        With diagonal covariances; its components replace those of each state.
 
     Returns
     -------
@@ -388,20 +403,15 @@ def occupancy(
     kept = np.zeros(emissions.shape)
     kept[:-1] = ahead[:-1] + graph.enter[0] + (emissions + behind)[1:]
     is_last = np.arange(len(emissions))[:, None] >= lengths - 1
-    stays_of_places = np.exp(np.where(is_last[:, :, None], -np.inf, kept - totals[:, None])).sum(
-        axis=(0, 1)
-    )
+    kept = np.where(is_last[:, :, None], -np.inf, kept - totals[:, None])
+    stays_of_places = np.exp(kept).sum(axis=(0, 1))
     belongs = graph.states[:, None] == np.arange(models.stay.size)
     of_states = np.exp((ahead + behind - totals[:, None])[at]) @ belongs
     if mixture is not None:
         _, posteriors, augmented = state_densities(frames, natural_parameters(mixture)[None])
     posteriors = posteriors * of_states[:, :, None].astype(posteriors.dtype)
-    return (
-        posteriors.reshape(len(frames), -1),
-        augmented,
-        float(totals.sum()),
-        stays_of_places @ belongs,
-    )
+    posteriors = posteriors.reshape(len(frames), -1)
+    return posteriors, augmented, float(totals.sum()), stays_of_places @ belongs
 
 
 def train_word_models(
@@ -417,7 +427,7 @@ def train_word_models(
     ----------
     frames : Frames
     texts : mapping of str to tuple of str
-        What is said in each training recording; its words are those of the models.
+        The text of each training recording; all words of the texts get a model.
     config : HiddenMarkovConfig
     work : spkbase.work.Work
         The result does not depend on the number of workers.
@@ -425,8 +435,8 @@ def train_word_models(
     Returns
     -------
     WordModels
-        Words in alphabetical order, then `SILENCE` if it is to have a model. A component with less than one frame
-        keeps its mean and variance.
+        Words in alphabetical order, then `SILENCE` if pauses have a model. A component with less than one frame keeps
+        its mean and variance.
 
     Raises
     ------
@@ -434,15 +444,13 @@ def train_word_models(
         If there are no recordings, one has fewer frames than its text has states, or a dimension does not vary.
     """
     config = config or HiddenMarkovConfig()
-    words = (
-        tuple(sorted({str(word) for text in texts.values() for word in text}))
-        + (SILENCE,) * config.silence
-    )
+    words = tuple(sorted(set(map(str, chain.from_iterable(texts.values())))))
+    if config.silence:
+        words = (*words, SILENCE)
     recordings = sorted(texts)
-    said = [texts[name] for name in recordings]
-    check_lengths(
-        frames, IdMap.from_pairs(zip(recordings, recordings, strict=True)), said, config.states
-    )
+    rows = IdMap.from_pairs(zip(recordings, recordings, strict=True))
+    spoken = [texts[name] for name in recordings]
+    check_lengths(frames, rows, spoken, config.states)
     start = GaussianMixture(
         np.ones(1), np.zeros((1, frames.dimension)), np.ones((1, frames.dimension))
     )
@@ -455,40 +463,40 @@ def train_word_models(
     share = 100 * share_of_type(values.dtype)
     constant = np.flatnonzero(is_negligible(np.maximum(variance, 0.0), moment, share=share))
     if len(constant):
-        text = f"dimensions {few(constant.tolist())} of the frames do not vary, or too little beside their mean"
-        raise DataError(text, remedy="normalise the features (cmvn), or leave these dimensions out")
+        raise DataError(
+            f"dimensions {few(constant.tolist())} of the frames do not vary, or too little beside their mean",
+            remedy="normalise the features (cmvn), or leave these dimensions out",
+        )
     n_states = len(words) * config.states
-    equal = (
+    mixture = GaussianMixture(
         np.full(n_states, 1 / n_states),
         np.tile(mean, (n_states, 1)),
         np.tile(variance, (n_states, 1)),
     )
-    passed = sum(map(len, said)) * config.states / whole.n_frames
+    passed = sum(map(len, spoken)) * config.states / whole.n_frames
     stay = np.full((len(words), config.states), 1 - min(passed, 0.5))
-    models = WordModels(words, GaussianMixture(*equal), stay)
-    limits = {
-        "lowest": config.variance_floor * variance,
-        "highest": config.variance_ceiling * variance,
-    }
-    items = [
-        ([frames.of(recordings[row]) for row in rows], text) for text, rows in text_blocks(said)
-    ]
+    models = WordModels(words, mixture, stay)
+    lowest = config.variance_floor * variance
+    highest = config.variance_ceiling * variance
+    items = []
+    for text, block in text_blocks(spoken):
+        items.append(([frames.of(recordings[row]) for row in block], text))
     history: list[float] = []
-    rounds = [size for size in range(config.components.bit_length()) for _ in range(config.rounds)]
+    rounds = np.repeat(np.arange(config.components.bit_length()), config.rounds).tolist()
     for doublings in progress(rounds, description="models of words", total=len(rounds)):
         if models.mixture.n_components < n_states << doublings:
             models = WordModels(words, split_states(models.mixture, n_states), models.stay)
         sums, stays = _expectation(items, models, work)
         history.append(sums.mean_log_likelihood)
         logger.debug("models of words: mean log-likelihood %.6f nat per frame", history[-1])
-        models = updated(models, sums, stays, **limits)
+        models = updated(models, sums, stays, lowest=lowest, highest=highest)
     return WordModels(words, models.mixture, models.stay, np.array(history))
 
 
 def updated(
     models: WordModels, sums: Accumulator, stays: Floats, *, lowest: Floats, highest: Floats
 ) -> WordModels:
-    """Return the models of maximum likelihood given the sums of an E-step; see `spkver.mixture.gmm.m_step`.
+    """Return the maximum-likelihood models given the sums of an E-step; see `spkver.mixture.gmm.m_step`.
 
     Parameters
     ----------
@@ -500,21 +508,19 @@ def updated(
     lowest, highest : ndarray of shape (D,)
         Limits of the variances.
     """
-    means, variances = models.mixture.means.copy(), models.mixture.variances.copy()
     alive = sums.zeroth >= ALIVE
     carried = (sums.zeroth[alive], sums.first[alive], sums.second[alive])
-    of_alive = m_step(
-        Accumulator(*carried, sums.log_likelihood, sums.n_frames), lowest=lowest, highest=highest
-    )
-    means[alive], variances[alive] = of_alive.means, of_alive.variances
+    sums_of_alive = Accumulator(*carried, sums.log_likelihood, sums.n_frames)
+    of_alive = m_step(sums_of_alive, lowest=lowest, highest=highest)
+    means = models.mixture.means.copy()
+    means[alive] = of_alive.means
+    variances = models.mixture.variances.copy()
+    variances[alive] = of_alive.variances
     weights = np.maximum(sums.zeroth, np.finfo(float).tiny)
+    mixture = GaussianMixture(weights / weights.sum(), means, variances)
     frames_of_states = weights.reshape(stays.size, -1).sum(axis=1)
-    stay = np.clip(stays / frames_of_states, _LEAST_STAY, 1 - _LEAST_STAY).reshape(
-        models.stay.shape
-    )
-    return WordModels(
-        models.words, GaussianMixture(weights / weights.sum(), means, variances), stay
-    )
+    stay = np.clip(stays / frames_of_states, _LEAST_STAY, 1 - _LEAST_STAY)
+    return WordModels(models.words, mixture, stay.reshape(models.stay.shape))
 
 
 def split_states(mixture: GaussianMixture, n_states: int) -> GaussianMixture:
@@ -527,7 +533,7 @@ def split_states(mixture: GaussianMixture, n_states: int) -> GaussianMixture:
 @one_line
 @dataclass(frozen=True)
 class AlignedWords:
-    """The frames of each word that recordings say.
+    """The frames of each word in recordings.
 
     Attributes
     ----------
@@ -535,11 +541,11 @@ class AlignedWords:
         Model, recording and frames of each of K words, recording after recording.
     words : ndarray of str of shape (K,)
     owners : ndarray of int64 of shape (K,)
-        Row of the list that the word belongs to.
+        Row of the list to which the word belongs.
     """
 
     rows: IdMap
-    words: NDArray
+    words: NDArray[Any]
     owners: NDArray[np.int64]
 
 
@@ -560,7 +566,7 @@ def align_texts(
     rows : IdMap
         N recordings, or parts of them.
     texts : sequence of tuple of str, length N
-        What each row is taken to say.
+        The text that each row is assumed to say.
 
     Returns
     -------
@@ -571,20 +577,14 @@ def align_texts(
     DataError
         If a word has no model, or a recording has fewer frames than its text has states.
     """
-    bounds = dict(
-        _of_rows(
-            partial(_word_bounds, models=models), models, frames, rows, texts, work, "alignment"
-        )
-    )
-    owners = np.repeat(np.arange(len(rows)), [len(text) for text in texts])
-    start, stop = (
-        np.concatenate([bounds[row] for row in range(len(rows))]).T
-        + np.maximum(rows.start, 0)[owners]
-    )
-    words = np.array([word for text in texts for word in text], object)
-    return AlignedWords(
-        IdMap(rows.models[owners], rows.segments[owners], start, stop), words, owners
-    )
+    word_bounds = partial(_word_bounds, models=models)
+    bounds = dict(_of_rows(word_bounds, models, frames, rows, texts, work, "alignment"))
+    owners = np.repeat(np.arange(len(rows)), [*map(len, texts)])
+    within = np.concatenate([bounds[row] for row in range(len(rows))]).T
+    start, stop = within + np.maximum(rows.start, 0)[owners]
+    words = np.array([*chain.from_iterable(texts)], object)
+    aligned = IdMap(rows.models[owners], rows.segments[owners], start, stop)
+    return AlignedWords(aligned, words, owners)
 
 
 def aligned_statistics(
@@ -605,10 +605,10 @@ def aligned_statistics(
     models : WordModels
     frames : Frames
     rows : IdMap
-        Of N rows: model, recording, and the frames of a part.
+        Model, recording, and the frames of a part, in each of N rows.
     texts : sequence of tuple of str, length N
     mixture : GaussianMixture, optional
-        With diagonal covariances; its components take the place of those of each state:
+        With diagonal covariances; its components replace those of each state:
         P(s, c | x_1 ... x_T, text) = P(s | x_1 ... x_T, text) P(c | x_t, mixture).
     work : spkbase.work.Work
         The result does not depend on the number of workers.
@@ -621,24 +621,26 @@ def aligned_statistics(
     Raises
     ------
     DataError
-        As of `align_texts`.
+        As for `align_texts`.
     """
-    n_components = (
-        models.mixture.n_components if mixture is None else models.stay.size * mixture.n_components
-    )
+    n_components = models.mixture.n_components
+    if mixture is not None:
+        n_components = models.stay.size * mixture.n_components
     zeroth = np.zeros((len(rows), n_components), frames.values.dtype)
     first = np.zeros((*zeroth.shape, frames.dimension), frames.values.dtype)
-    used = {
-        text: _components(models, models.of_text(text).words, n_components) for text in set(texts)
-    }
+    components = {}
+    for text in set(texts):
+        components[text] = _components(models, models.of_text(text).words, n_components)
     segment_sums = partial(_segment_sums, models=models, mixture=mixture)
     for row, sums in _of_rows(segment_sums, models, frames, rows, texts, work):
-        first[row, used[texts[row]]], zeroth[row, used[texts[row]]] = sums[:, :-1], sums[:, -1]
+        used = components[texts[row]]
+        first[row, used] = sums[:, :-1]
+        zeroth[row, used] = sums[:, -1]
     return Statistics(rows.models, rows.segments, zeroth, first.reshape(len(rows), -1))
 
 
 def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixture) -> Statistics:
-    """Return statistics of a mixture in which what is said has been removed: as if each state had the mixture's means.
+    """Return statistics from which the effect of the spoken words is removed: each state gets the mixture's means.
 
         n_c = sum_s n_sc,   f_c = sum_s (f_sc - n_sc (m_sc - m_c))
 
@@ -654,7 +656,7 @@ def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixtur
     Returns
     -------
     Statistics
-        Of the mixture's C components, which are the same for all words.
+        Of the mixture's C components, shared by all words.
     """
     zeroth = np.asarray(statistics.zeroth).reshape(-1, *states.shape[:2])
     first = np.asarray(statistics.first).reshape(-1, *states.shape)
@@ -683,9 +685,9 @@ def text_posteriors(
         Of W words.
     frames : Frames
     rows : IdMap
-        N recordings, or parts of them; the sequence is found once for a recording that is in several rows.
+        N recordings, or parts of them; for one in several rows, sequences of words are scored once.
     texts : sequence of tuple of str, length N
-        Of K words; what each row may say. If all have one word, they are compared with single words.
+        The text that each row may say, of K words. If all have one word, they are compared with single words.
 
     Returns
     -------
@@ -695,24 +697,23 @@ def text_posteriors(
     Raises
     ------
     DataError
-        As of `align_texts`.
+        As for `align_texts`.
     """
     names = [
         f"{name} {start} {stop}"
         for name, start, stop in zip(rows.segments, rows.start, rows.stop, strict=True)
     ]
     _, first, parts = np.unique(names, return_index=True, return_inverse=True)
-    likelihoods, n_words = partial(_log_likelihoods, models=models), len(models.words)
+    likelihoods = partial(_log_likelihoods, models=models)
     known = dict(_of_rows(likelihoods, models, frames, rows, texts, work, "texts"))
     likelihoods = partial(likelihoods, is_loop=max(map(len, texts)) > 1)
-    free = dict(
-        _of_rows(likelihoods, models, frames, rows[first], [()] * len(first), work, "free texts")
-    )
-    ratios = [
-        known[row] - len(text) * np.log(n_words) - free[parts[row]]
-        for row, text in enumerate(texts)
-    ]
-    return np.array(ratios) / [len(part_of(frames, rows, row)) for row in range(len(texts))]
+    no_texts: list[Text] = [()] * len(first)
+    free = dict(_of_rows(likelihoods, models, frames, rows[first], no_texts, work, "free texts"))
+    ratios = np.empty(len(texts))
+    for row, text in enumerate(texts):
+        ratio = known[row] - len(text) * np.log(len(models.words)) - free[parts[row]]
+        ratios[row] = ratio / len(part_of(frames, rows, row))
+    return ratios
 
 
 def text_blocks(texts: Sequence[Text]) -> list[tuple[Text, list[int]]]:
@@ -720,7 +721,10 @@ def text_blocks(texts: Sequence[Text]) -> list[tuple[Text, list[int]]]:
     rows: dict[Text, list[int]] = {}
     for row, text in enumerate(texts):
         rows.setdefault(text, []).append(row)
-    return [(text, list(some)) for text in sorted(rows) for some in chunks(rows[text], _RECORDINGS)]
+    blocks = []
+    for text in sorted(rows):
+        blocks += [(text, list(block)) for block in chunks(rows[text], _RECORDINGS)]
+    return blocks
 
 
 def check_lengths(frames: Frames, rows: IdMap, texts: Sequence[Text], n_states: int) -> None:
@@ -728,16 +732,18 @@ def check_lengths(frames: Frames, rows: IdMap, texts: Sequence[Text], n_states: 
     for row, text in enumerate(texts):
         n_frames = len(part_of(frames, rows, row))
         if n_frames < max(len(text) * n_states, 1):
-            text_of_error = f"recording {rows.segments[row]!r} has {n_frames} frames, but {' '.join(text)!r} has "
-            text_of_error += f"{len(text)} words of {n_states} states"
+            message = f"recording {rows.segments[row]!r} has {n_frames} frames, but {' '.join(text)!r} has "
+            message += f"{len(text)} words of {n_states} states"
             remedy = "remove it from the lists, or lower hidden_markov.states"
-            raise DataError(text_of_error, remedy=remedy)
+            raise DataError(message, remedy=remedy)
 
 
 def part_of(frames: Frames, rows: IdMap, row: int) -> Rows:
     """Return the frames of a row of a list: the whole recording, or a part of it."""
     whole = frames.of(rows.segments[row])
-    return whole if rows.stop[row] < 0 else part(whole, int(rows.start[row]), int(rows.stop[row]))
+    if rows.stop[row] < 0:
+        return whole
+    return part(whole, int(rows.start[row]), int(rows.stop[row]))
 
 
 def write_word_models(path: str | Path, models: WordModels) -> None:
@@ -748,30 +754,29 @@ def write_word_models(path: str | Path, models: WordModels) -> None:
 
 
 def read_word_models(path: str | Path) -> WordModels:
-    """Read what `write_word_models` wrote."""
+    """Read the word models that `write_word_models` wrote."""
     arrays = read_arrays(path)
     mixture = GaussianMixture(arrays["weights"], arrays["means"], arrays["variances"])
-    return WordModels(
-        tuple(arrays["words"].tolist()), mixture, arrays["stay"], arrays["log_likelihoods"]
-    )
+    words = tuple(arrays["words"].tolist())
+    return WordModels(words, mixture, arrays["stay"], arrays["log_likelihoods"])
 
 
 def _stacked(
     recordings: Sequence[Rows],
-) -> tuple[NDArray, NDArray[np.int64], tuple[NDArray, NDArray]]:
+) -> tuple[NDArray[Any], NDArray[np.int64], tuple[NDArray[Any], NDArray[Any]]]:
     """Return the frames of recordings, their lengths, and the (time, recording) of each frame."""
-    lengths = np.array([len(frames) for frames in recordings])
+    lengths = np.array([*map(len, recordings)])
     starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
     owners = np.repeat(np.arange(len(lengths)), lengths)
-    return (
-        np.concatenate([*map(np.asarray, recordings)]),
-        lengths,
-        (np.arange(len(owners)) - starts, owners),
-    )
+    frames = np.concatenate([*map(np.asarray, recordings)])
+    return frames, lengths, (np.arange(len(owners)) - starts, owners)
 
 
 def _emissions(
-    densities: Floats, lengths: NDArray, at: tuple[NDArray, NDArray], graph: StateGraph
+    densities: Floats,
+    lengths: NDArray[Any],
+    at: tuple[NDArray[Any], NDArray[Any]],
+    graph: StateGraph,
 ) -> Floats:
     """Return the log-densities (T, R, L) at the places of a graph; 0 beyond the ends."""
     emissions = np.zeros((lengths.max(), len(lengths), len(graph.states)))
@@ -780,7 +785,7 @@ def _emissions(
 
 
 def _components(models: WordModels, words: Sequence[str], n_components: int) -> NDArray[np.int64]:
-    """Return the components of some words among those of all."""
+    """Return the components of some words among the components of all."""
     places = np.arange(n_components).reshape(len(models.words), -1)
     return places[[models.words.index(word) for word in words]].ravel()
 
@@ -788,68 +793,77 @@ def _components(models: WordModels, words: Sequence[str], n_components: int) -> 
 def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accumulator, Floats]:
     """Return the sums of the E-step over blocks, by component, and the expected stays, by state."""
     dimension = models.mixture.dimension
-    sums, stays = (
-        np.zeros((models.mixture.n_components, 2 * dimension + 1)),
-        np.zeros(models.stay.shape),
-    )
-    likelihood, n_frames = 0.0, sum(len(frames) for recordings, _ in items for frames in recordings)
+    sums = np.zeros((models.mixture.n_components, 2 * dimension + 1))
+    stays = np.zeros(models.stay.shape)
+    likelihood = 0.0
+    n_frames = sum(sum(map(len, recordings)) for recordings, _ in items)
     for words, of_block, likelihood_of_block, kept in work.map(
         partial(_block_expectation, models=models), items
     ):
         sums[_components(models, words, len(sums))] += of_block
         stays[[models.words.index(word) for word in words]] += kept.reshape(len(words), -1)
         likelihood += likelihood_of_block
-    # its states share one mixture, else they would learn the words around it
     if SILENCE in models.words:
-        places = _components(models, [SILENCE], len(sums))
-        of_silence = sums[places].reshape(models.stay.shape[1], -1, sums.shape[1])
-        sums[places] = np.tile(of_silence.mean(axis=0), (len(of_silence), 1))
+        # the states of pauses share one mixture: else they would learn the words around them
+        rows = _components(models, [SILENCE], len(sums))
+        of_silence = sums[rows].reshape(models.stay.shape[1], -1, sums.shape[1])
+        sums[rows] = np.tile(of_silence.mean(axis=0), (len(of_silence), 1))
         stays[models.words.index(SILENCE)] = stays[models.words.index(SILENCE)].mean()
-    of_components = sums[:, -1], sums[:, dimension:-1], sums[:, :dimension]
-    return Accumulator(*of_components, likelihood, n_frames), stays.ravel()
+    moments = sums[:, -1], sums[:, dimension:-1], sums[:, :dimension]
+    return Accumulator(*moments, likelihood, n_frames), stays.ravel()
 
 
 def _block_expectation(
     block: tuple[list[Rows], Text], models: WordModels
-) -> tuple[Text, NDArray, float, Floats]:
-    used = models.of_text(block[1])
-    posteriors, augmented, log_likelihood, stays = occupancy(block[0], used, block[1])
+) -> tuple[Text, NDArray[Any], float, Floats]:
+    recordings, text = block
+    used = models.of_text(text)
+    posteriors, augmented, log_likelihood, stays = occupancy(recordings, used, text)
     return used.words, posteriors.T @ augmented, log_likelihood, stays
 
 
 def _segment_sums(
     block: tuple[list[Rows], Text], models: WordModels, mixture: GaussianMixture | None
-) -> list[NDArray]:
+) -> list[NDArray[Any]]:
     """Return the rows [f, n] of each recording, (C, D + 1) for the components of its words."""
-    posteriors, augmented, _, _ = occupancy(block[0], models.of_text(block[1]), block[1], mixture)
-    ends = np.cumsum([len(frames) for frames in block[0]])[:-1]
-    pairs = zip(
-        np.split(posteriors, ends),
-        np.split(augmented[:, models.mixture.dimension :], ends),
-        strict=True,
-    )
-    return [of_states.T @ frames for of_states, frames in pairs]
+    recordings, text = block
+    posteriors, augmented, _, _ = occupancy(recordings, models.of_text(text), text, mixture)
+    ends = np.cumsum([*map(len, recordings)])[:-1]
+    of_states = np.split(posteriors, ends)
+    rows = np.split(augmented[:, models.mixture.dimension :], ends)
+    return [shares.T @ frames for shares, frames in zip(of_states, rows, strict=True)]
 
 
 def _word_bounds(block: tuple[list[Rows], Text], models: WordModels) -> list[NDArray[np.int64]]:
     """Return the first frame and the end of each word, (K, 2), in each recording."""
-    used = models.of_text(block[1])
-    graph, size = text_graph(used, block[1]), models.stay.shape[1]
-    frames, lengths, at = _stacked(block[0])
+    recordings, text = block
+    used = models.of_text(text)
+    graph = text_graph(used, text)
+    frames, lengths, at = _stacked(recordings)
     densities, _, _ = state_densities(frames, used.state_parameters())
     paths, _ = viterbi(_emissions(densities, lengths, at, graph), lengths, graph)
-    words = np.arange(len(block[1])) * (2 if SILENCE in used.words else 1) + (SILENCE in used.words)
-    of_recordings = (path[:length] // size for path, length in zip(paths.T, lengths, strict=True))
-    return [np.searchsorted(places, [words, words + 1]).T for places in of_recordings]
+    words = np.arange(len(text))
+    if SILENCE in used.words:
+        words = 2 * words + 1  # a pause before each word
+    bounds = []
+    for path, length in zip(paths.T, lengths, strict=True):
+        of_frames = path[:length] // models.stay.shape[1]
+        bounds.append(np.searchsorted(of_frames, [words, words + 1]).T)
+    return bounds
 
 
 def _log_likelihoods(
     block: tuple[list[Rows], Text], models: WordModels, is_loop: bool = True
 ) -> Floats:
     """Return the log-likelihood of each recording given the text; without one, given any sequence of words."""
-    used = models.of_text(block[1]) if block[1] else models
-    graph = text_graph(used, block[1]) if block[1] else free_graph(used, is_loop=is_loop)
-    frames, lengths, at = _stacked(block[0])
+    recordings, text = block
+    if text:
+        used = models.of_text(text)
+        graph = text_graph(used, text)
+    else:
+        used = models
+        graph = free_graph(used, is_loop=is_loop)
+    frames, lengths, at = _stacked(recordings)
     densities, _, _ = state_densities(frames, used.state_parameters())
     return forward(_emissions(densities, lengths, at, graph), lengths, graph)[1]
 
@@ -863,12 +877,12 @@ def _of_rows(
     work: Work,
     description: str = "",
 ) -> Iterator[tuple[int, Any]]:
-    """Yield rows of a list, and what a function of blocks with the same text returns for each."""
+    """Yield each row of a list with its result; the function takes a block of rows with the same text."""
     check_lengths(frames, rows, texts, models.stay.shape[1])
     blocks = text_blocks(texts)
-    items = (([part_of(frames, rows, row) for row in some], text) for text, some in blocks)
-    results = work.map(
-        function, items, description=description, sizes=[len(some) for _, some in blocks]
-    )
-    for (_, some), of_block in zip(blocks, results, strict=True):
-        yield from zip(some, of_block, strict=True)
+    parts_of = partial(part_of, frames, rows)
+    items = (([*map(parts_of, block)], text) for text, block in blocks)
+    sizes = [len(block) for _, block in blocks]
+    results = work.map(function, items, description=description, sizes=sizes)
+    for (_, block), of_block in zip(blocks, results, strict=True):
+        yield from zip(block, of_block, strict=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,44 +39,42 @@ _SEGMENTS = 32  # in one task and in one block of a file
 
 def copy_stat_rows(
     path: str | Path,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
+    models: Sequence[str] | NDArray[Any],
+    segments: Sequence[str] | NDArray[Any],
     destination: str | Path,
     *,
     widths: tuple[int, int] | None = None,
 ) -> None:
-    """Write the rows of a list that a file of SIDEKIT's StatServer holds, by their (model, segment), in its order.
+    """Copy the rows of a list, by their (model, segment) and in its order, from a file of SIDEKIT's StatServer.
 
     Parameters
     ----------
     path : path
-        A StatServer; its other rows stay there.
+        A StatServer, which may have other rows.
     models, segments : sequence of str, of length N
         The list.
     destination : path
-        Where they go.
+        The new file.
     widths : (int, int), optional
-        Columns of stat0 and stat1 that are expected; those of the file by default.
+        The columns that stat0 and stat1 must have; any by default.
 
     Raises
     ------
     DataError
         If the file is broken or of another kind, has other columns, or lacks a row.
     """
-    rows, there = find_stat_rows(path, models, segments), open_stat_server(path)
-    found = (there.stat0.shape[1], there.stat1.shape[1])
-    if widths is not None and found != widths:
-        text = f"stat0 and stat1 have {found} columns, expected {widths} for the mixture"
-        raise DataError(
-            text,
-            file=path,
-            remedy="give the mixture that these statistics were made with (ubm.file)",
-        )
-    write_stat_server(destination, there, rows)
+    rows = find_stat_rows(path, models, segments)
+    server = open_stat_server(path)
+    columns = (server.stat0.shape[1], server.stat1.shape[1])
+    if widths is not None and columns != widths:
+        text = f"stat0 and stat1 have {columns} columns, expected {widths} for the mixture"
+        remedy = "give the mixture that these statistics were made with (ubm.file)"
+        raise DataError(text, file=path, remedy=remedy)
+    write_stat_server(destination, server, rows)
 
 
 def find_stat_rows(
-    path: str | Path, models: Sequence[str] | NDArray, segments: Sequence[str] | NDArray
+    path: str | Path, models: Sequence[str] | NDArray[Any], segments: Sequence[str] | NDArray[Any]
 ) -> NDArray[np.int64]:
     """Return the row of each (model, segment) of a list in a file of SIDEKIT's StatServer.
 
@@ -84,9 +83,9 @@ def find_stat_rows(
     DataError
         If the file is broken, holds a pair twice, or lacks one.
     """
-    there = open_stat_server(path)
+    server = open_stat_server(path)
     row_of: dict[tuple[str, str], int] = {}
-    for row, pair in enumerate(zip(there.models.tolist(), there.segments.tolist(), strict=True)):
+    for row, pair in enumerate(zip(server.models.tolist(), server.segments.tolist(), strict=True)):
         if row_of.setdefault(pair, row) != row:
             text = f"{pair[0]} {pair[1]} is in rows {row_of[pair]} and {row}"
             raise DataError(text, file=path, remedy="write it again with each row once")
@@ -98,7 +97,7 @@ def find_stat_rows(
     return np.array([row_of[pair] for pair in pairs], np.int64)
 
 
-def segment_statistics(frames: NDArray, kernel: PosteriorKernel) -> NDArray[np.float64]:
+def segment_statistics(frames: NDArray[Any], kernel: PosteriorKernel) -> NDArray[np.float64]:
     """Return the statistics of one segment.
 
         n_c = sum_t P(c | x_t),   f_c = sum_t P(c | x_t) x_t
@@ -131,40 +130,38 @@ class Statistics:
     ----------
     models, segments : ndarray of str of shape (N,)
     zeroth : ndarray or StoredArray of shape (N, C)
-        Frames that each component takes.
+        Number of frames of each component: the sum of its posteriors.
     first : ndarray or StoredArray of shape (N, C * D)
-        Sum of those frames, component after component; not centred.
+        Sum of its frames, weighted by these posteriors, component after component; not centred.
     """
 
-    models: NDArray
-    segments: NDArray
+    models: NDArray[Any]
+    segments: NDArray[Any]
     zeroth: Rows
     first: Rows
 
     def __post_init__(self) -> None:
         lengths = {len(self.models), len(self.segments), len(self.zeroth), len(self.first)}
         if len(lengths) != 1 or self.zeroth.ndim != 2 or self.first.ndim != 2:
+            needs = "models (N,), segments (N,), zeroth (N, C) and first (N, C D)"
             got = (
                 f"{len(self.models)}, {len(self.segments)}, {self.zeroth.shape}, {self.first.shape}"
             )
-            raise DataError(
-                f"statistics need models (N,), segments (N,), zeroth (N, C) and first (N, C D); got {got}"
-            )
+            raise DataError(f"statistics need {needs}; got {got}")
 
     def __len__(self) -> int:
         return len(self.models)
 
     def part(self, start: int, stop: int) -> Statistics:
-        """Return the rows from `start` to before `stop`; of those in a file nothing is read."""
+        """Return the rows from `start` to `stop` - 1; rows in a file are not read."""
         rows = slice(start, stop)
-        zeroth, first = part(self.zeroth, start, stop), part(self.first, start, stop)
+        zeroth = part(self.zeroth, start, stop)
+        first = part(self.first, start, stop)
         return Statistics(self.models[rows], self.segments[rows], zeroth, first)
 
     def check(self, n_components: int, dimension: int) -> None:
         """Raise DataError unless these are statistics of a mixture of C Gaussians in D dimensions."""
-        if self.zeroth.shape[1:] != (n_components,) or self.first.shape[1:] != (
-            n_components * dimension,
-        ):
+        if (self.zeroth.shape[1], self.first.shape[1]) != (n_components, n_components * dimension):
             text = f"statistics of shapes {self.zeroth.shape} and {self.first.shape} do not fit a mixture of "
             text += f"{n_components} Gaussians in {dimension} dimensions"
             raise DataError(text, remedy="accumulate them on the mixture that they are used with")
@@ -173,8 +170,8 @@ class Statistics:
 def accumulate_statistics(
     mixture: GaussianMixture,
     frames: Frames,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
+    models: Sequence[str] | NDArray[Any],
+    segments: Sequence[str] | NDArray[Any],
     *,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
@@ -189,8 +186,8 @@ def accumulate_statistics(
     work : spkbase.work.Work
         A segment's statistics depend on its frames alone, not on workers or on the rest of the list.
     destination : path, optional
-        Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it when they
-        are asked for. A segment in several rows is then computed for each.
+        Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it on access.
+        A segment in several rows is then computed for each.
 
     Returns
     -------
@@ -203,30 +200,29 @@ def accumulate_statistics(
         If a segment has no frames, statistics are not finite, or the file cannot be written.
     """
     check_index(models=models, segments=segments)
-    n_components, width = mixture.n_components, mixture.means.size
+    widths = mixture.n_components, mixture.means.size
     if destination is not None:
         blocks = statistic_blocks(mixture, frames, segments, work=work)
-        return Statistics(
-            *write_stat_blocks(destination, models, segments, (n_components, width), blocks)
-        )
+        return Statistics(*write_stat_blocks(destination, models, segments, widths, blocks))
     distinct = sorted(set(segments))
-    zeroth = np.empty((len(distinct), n_components), frames.values.dtype)
-    first = np.empty((len(distinct), width), frames.values.dtype)
+    zeroth = np.empty((len(distinct), widths[0]), frames.values.dtype)
+    first = np.empty((len(distinct), widths[1]), frames.values.dtype)
     fill_rows((zeroth, first), statistic_blocks(mixture, frames, distinct, work=work))
     row_of = {segment: row for row, segment in enumerate(distinct)}
     rows = np.array([row_of[segment] for segment in segments], np.int64)
     if not np.array_equal(rows, np.arange(len(distinct))):
-        zeroth, first = zeroth[rows], first[rows]
+        zeroth = zeroth[rows]
+        first = first[rows]
     return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
 
 
 def statistic_blocks(
     mixture: GaussianMixture,
     frames: Frames,
-    segments: Sequence[str] | NDArray,
+    segments: Sequence[str] | NDArray[Any],
     *,
     work: Work = ALL_CORES,
-) -> Iterator[tuple[NDArray, NDArray]]:
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield the zeroth (n, C) and first (n, C * D) statistics of block after block of segments, in their order."""
     check_frames(frames.values, mixture)
     for segment in segments:
@@ -235,18 +231,18 @@ def statistic_blocks(
                 f"recording {segment!r} has no frames", remedy="remove it from the lists"
             )
     blocks = chunks(list(segments), _SEGMENTS)
-    items = ([frames.of(segment) for segment in block] for block in blocks)
+    items = ([*map(frames.of, block)] for block in blocks)
     sums_of_block = partial(_block_statistics, parameters=natural_parameters(mixture))
     return work.map(sums_of_block, items, description="statistics", sizes=[*map(len, blocks)])
 
 
 def open_statistics(path: str | Path) -> Statistics:
-    """Refer to the statistics in a file; `zeroth` and `first` are read by rows, on access."""
+    """Open the statistics in a file; `zeroth` and `first` are read by rows, on access."""
     return Statistics(*open_stat_server(path))
 
 
 def read_statistics(path: str | Path) -> Statistics:
-    """Read the statistics of a file that `write_statistics`, a recipe or SIDEKIT wrote, all of them, in float32.
+    """Read all statistics of a file that `write_statistics`, a recipe or SIDEKIT wrote, in float32.
 
     Raises
     ------
@@ -270,7 +266,7 @@ def write_statistics(path: str | Path, statistics: Statistics) -> None:
 
 def _block_statistics(
     segments: list[Rows], parameters: NDArray[np.float64]
-) -> tuple[NDArray, NDArray]:
+) -> tuple[NDArray[Any], NDArray[Any]]:
     dtype = segments[0].dtype
     kernel = PosteriorKernel(parameters, dtype, segments[0].shape[1])
     statistics = np.empty((len(segments), len(parameters), segments[0].shape[1] + 1), dtype)

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +51,14 @@ def full_m_step(
     reference: Floats,
     limits: tuple[float, float],
 ) -> GaussianMixture:
-    """Return the parameters of maximum likelihood with full covariances, these between limits in every direction.
+    """Return the maximum-likelihood parameters with full covariances that are limited in every direction.
 
         w_c = n_c / sum n,   m_c = f_c / n_c,   S_c = R^(1/2) U diag(clip(l)) U' R^(1/2)
         where R^(-1/2) (s_c / n_c - m_c m_c') R^(-1/2) = U diag(l) U'  and R = diag(reference)
 
-    The variance of c in each direction is then at least the lower limit times that of R, and at most the upper one
-    times it. Among all such covariances these are the most likely ones, so the likelihood never falls from a mixture
-    that has such covariances itself. A component that carries less than one frame keeps its mean and covariance.
+    The variance of c in each direction is then between the lower and the upper limit times the variance of R. Among all
+    such covariances these are the most likely ones, so the likelihood never falls if the covariances before were within
+    the limits. A component that carries less than one frame keeps its mean and covariance.
 
     Parameters
     ----------
@@ -79,7 +80,8 @@ def full_m_step(
         dead = np.flatnonzero(~alive).tolist()
         logger.warning("UBM: Gaussians %s carry less than one frame; they stay as they are", dead)
     count = accumulator.zeroth[alive]
-    means, covariances = before.means.copy(), before.variances.copy()
+    means = before.means.copy()
+    covariances = before.variances.copy()
     means[alive] = accumulator.first[alive] / count[:, None]
     moments = unpack_symmetric(accumulator.second[alive] / count[:, None], before.dimension)
     scatter = moments - means[alive][:, :, None] * means[alive][:, None, :]
@@ -135,7 +137,7 @@ class UbmConfig:
     variance_floor, variance_ceiling : float
         Limits of the variances as shares of the second moment of all frames; with full covariances in every direction.
     covariance : str
-        "diagonal", or "full": the diagonal mixture is then trained on with full covariances.
+        "diagonal", or "full": training then continues from the diagonal mixture with full covariances.
     full_iterations : int
         Rounds of EM with full covariances.
     """
@@ -172,7 +174,7 @@ class UbmConfig:
 @one_line
 @dataclass(frozen=True)
 class TrainedUbm(GaussianMixture):
-    """A universal background model and how it came about.
+    """A universal background model and its training history.
 
     Attributes
     ----------
@@ -211,9 +213,9 @@ def split(mixture: GaussianMixture, *, dimension: int | None = None) -> Gaussian
         The lower halves first, then the upper halves.
     """
     rows = np.arange(mixture.n_components)
-    widest = (
-        widest_dimensions(mixture.variances) if dimension is None else np.full(len(rows), dimension)
-    )
+    widest = np.full(len(rows), dimension)
+    if dimension is None:
+        widest = widest_dimensions(mixture.variances)
     shift = np.zeros_like(mixture.means)
     shift[rows, widest] = np.sqrt(mixture.variances[rows, widest])
     return GaussianMixture(
@@ -223,7 +225,7 @@ def split(mixture: GaussianMixture, *, dimension: int | None = None) -> Gaussian
     )
 
 
-def widest_dimensions(variances: NDArray) -> NDArray[np.int64]:
+def widest_dimensions(variances: NDArray[Any]) -> NDArray[np.int64]:
     """Return the dimension of the largest variance in each row; within 1e-5 of the largest the lowest index wins.
 
     Examples
@@ -261,7 +263,6 @@ def train_ubm(
         If the first split dimension does not exist.
     """
     config = config or UbmConfig()
-    n_splits = config.components.bit_length() - 1
     frames = vectors_of(frames, "frames")
     _check(frames, config)
     dimension = frames.shape[1]
@@ -279,29 +280,24 @@ def train_ubm(
     likelihoods: list[float] = []
     sizes: list[int] = []
     limits = config.variance_floor, config.variance_ceiling
-    left: list[int | None] = [
-        number for number in range(n_splits) for _ in range(config.iterations[number])
-    ]
-    left += [None] * (config.full_iterations if config.covariance == "full" else 0)
-    for split_number in progress(left, description="UBM training", total=len(left)):
-        if split_number is None:
+    rounds = _rounds(config)
+    for n_components in progress(rounds, description="UBM training", total=len(rounds)):
+        if n_components is None:
             mixture = with_full_covariances(mixture)
-        elif mixture.n_components == 1 << split_number:
-            mixture = split(
-                mixture, dimension=config.first_split_dimension if split_number == 0 else None
-            )
+        elif mixture.n_components < n_components:
+            first = config.first_split_dimension if mixture.n_components == 1 else None
+            mixture = split(mixture, dimension=first)
         accumulator = e_step(frames, mixture, work=work)
         likelihoods.append(accumulator.mean_log_likelihood)
         sizes.append(mixture.n_components)
         text = "UBM, %d Gaussians: mean log-likelihood %.6f nat per frame"
         logger.debug(text, sizes[-1], likelihoods[-1])
-        if split_number is None:
+        if n_components is None:
             mixture = full_m_step(accumulator, mixture, reference=moment, limits=limits)
         else:
-            mixture = m_step(
-                _revive(accumulator), lowest=limits[0] * moment, highest=limits[1] * moment
-            )
-    if left:
+            accumulator = _revive(accumulator)
+            mixture = m_step(accumulator, lowest=limits[0] * moment, highest=limits[1] * moment)
+    if rounds:
         text = "UBM, %d Gaussians, %d EM iterations: mean log-likelihood %.6f nat per frame, in the first %.6f"
         logger.debug(text, sizes[-1], len(sizes), likelihoods[-1], likelihoods[0])
     parameters = mixture.weights, mixture.means, mixture.variances
@@ -309,7 +305,7 @@ def train_ubm(
 
 
 def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
-    """Check the options of the universal background model against the features, before there are any.
+    """Check the options of the universal background model against the features, before these are extracted.
 
     Parameters
     ----------
@@ -317,7 +313,7 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
     dimension : int
         Length of a frame.
     most_frames : float
-        Frames that there are at most, when all is speech.
+        The number of frames if all is speech.
 
     Raises
     ------
@@ -343,35 +339,26 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
 
 
 def read_ubm(path: str | Path) -> TrainedUbm:
-    """Read a mixture of ours or of SIDEKIT's, with its training history where it is kept."""
+    """Read a mixture of ours or of SIDEKIT's, with its training history if the file has one."""
     mixture = read_mixture(path)
     with open_file(path) as file:
-        found = {name: file.attrs.get(name) for name in ("log_likelihoods", "n_components")}
-    history = [np.asarray([] if values is None else values) for values in found.values()]
-    return TrainedUbm(
-        mixture.weights, mixture.means, mixture.variances(), mixture.variance_control[0], *history
-    )
+        likelihoods = np.asarray(file.attrs.get("log_likelihoods", []))
+        sizes = np.asarray(file.attrs.get("n_components", []))
+    parameters = mixture.weights, mixture.means, mixture.variances()
+    return TrainedUbm(*parameters, mixture.variance_control[0], likelihoods, sizes)
 
 
 def write_ubm(path: str | Path, ubm: GaussianMixture) -> None:
     """Write a mixture in SIDEKIT's layout, with its training history, if it has one.
 
-    A mixture that is no `TrainedUbm` has its own second moment, sum_c w_c (v_c + m_c^2), as variance control.
+    If it is not a `TrainedUbm`, the variance control is its own second moment, sum_c w_c (v_c + m_c^2).
     """
     if not isinstance(ubm, TrainedUbm):
-        variances = (
-            np.diagonal(ubm.variances, axis1=1, axis2=2)
-            if ubm.has_full_covariances
-            else ubm.variances
-        )
-        ubm = TrainedUbm(
-            ubm.weights, ubm.means, ubm.variances, ubm.weights @ (variances + ubm.means**2)
-        )
-    history = (
-        {"log_likelihoods": ubm.log_likelihoods, "n_components": ubm.sizes}
-        if len(ubm.log_likelihoods)
-        else {}
-    )
+        moment = ubm.weights @ (ubm.diagonal_variances + ubm.means**2)
+        ubm = TrainedUbm(ubm.weights, ubm.means, ubm.variances, moment)
+    history = {}
+    if len(ubm.log_likelihoods):
+        history = {"log_likelihoods": ubm.log_likelihoods, "n_components": ubm.sizes}
     write_mixture(
         path,
         weights=ubm.weights,
@@ -382,10 +369,21 @@ def write_ubm(path: str | Path, ubm: GaussianMixture) -> None:
     )
 
 
-def schedule_marks(n_components: Sequence[int] | NDArray) -> list[tuple[int, int]]:
+def schedule_marks(n_components: Sequence[int] | NDArray[Any]) -> list[tuple[int, int]]:
     """Return (round, number of Gaussians) at which the mixture doubled, for the plot of the log-likelihood."""
     sizes, rounds = np.unique(n_components, return_index=True)
     return list(zip(rounds.tolist(), sizes.tolist(), strict=True))
+
+
+def _rounds(config: UbmConfig) -> list[int | None]:
+    """The number of Gaussians in each round of EM; None for rounds with full covariances."""
+    rounds: list[int | None] = []
+    n_splits = config.components.bit_length() - 1
+    for number, count in enumerate(config.iterations[:n_splits], 1):
+        rounds += [1 << number] * count
+    if config.covariance == "full":
+        rounds += [None] * config.full_iterations
+    return rounds
 
 
 def _revive(accumulator: Accumulator) -> Accumulator:
@@ -393,32 +391,29 @@ def _revive(accumulator: Accumulator) -> Accumulator:
     dead = np.flatnonzero(accumulator.zeroth < ALIVE)
     if not len(dead):
         return accumulator
-    zeroth, first, second = (
-        accumulator.zeroth.copy(),
-        accumulator.first.copy(),
-        accumulator.second.copy(),
-    )
+    zeroth = accumulator.zeroth.copy()
+    first = accumulator.first.copy()
+    second = accumulator.second.copy()
     for component in dead:
         fullest = int(np.argmax(zeroth))
         text = "UBM: Gaussian %d carries %.3g frames; it takes half of Gaussian %d's"
         logger.warning(text, component, zeroth[component], fullest)
         count = zeroth[fullest] / 2
-        mean, square = first[fullest] / zeroth[fullest], second[fullest] / zeroth[fullest]
+        mean = first[fullest] / zeroth[fullest]
+        square = second[fullest] / zeroth[fullest]
         variance = np.maximum(square - mean**2, 0.0)
         widest = widest_dimensions(variance[None])[0]
         shift = np.zeros_like(mean)
         shift[widest] = np.sqrt(variance[widest])
         for half, centre in ((fullest, mean - shift), (component, mean + shift)):
-            zeroth[half], first[half], second[half] = (
-                count,
-                count * centre,
-                count * (variance + centre**2),
-            )
+            zeroth[half] = count
+            first[half] = count * centre
+            second[half] = count * (variance + centre**2)
     return Accumulator(zeroth, first, second, accumulator.log_likelihood, accumulator.n_frames)
 
 
 def _warn_of_floor(mean: Floats, moment: Floats, floor: float) -> None:
-    """Warn of dimensions whose mean is so large that a share of their second moment exceeds their variance."""
+    """Warn of dimensions whose mean is so large that the variance floor exceeds their variance."""
     floored = np.flatnonzero(floor * moment > moment - mean**2)
     if len(floored):
         logger.warning(
@@ -440,9 +435,6 @@ def _check(frames: Rows, config: UbmConfig) -> None:
 
 
 def _check_first_split(config: UbmConfig, dimension: int) -> None:
-    if (
-        config.first_split_dimension is not None
-        and not 0 <= config.first_split_dimension < dimension
-    ):
-        text = f"ubm.first_split_dimension is {config.first_split_dimension}: expected 0 to {dimension - 1}"
-        raise ConfigError(text)
+    first = config.first_split_dimension
+    if first is not None and not 0 <= first < dimension:
+        raise ConfigError(f"ubm.first_split_dimension is {first}: expected 0 to {dimension - 1}")

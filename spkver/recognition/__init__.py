@@ -18,3 +18,23 @@ from spkver.recognition.words import (
     open_recogniser,
     transcribe,
 )
+
+__all__ = [
+    "AUTO",
+    "UNDERSTOOD",
+    "Recognised",
+    "Recogniser",
+    "Transcripts",
+    "agreement",
+    "check_folds",
+    "classify_emotions",
+    "functionals_of",
+    "map_recordings",
+    "open_recogniser",
+    "read_emotions",
+    "read_folds",
+    "recognise_emotions",
+    "spoken_words",
+    "transcribe",
+    "without_loops",
+]

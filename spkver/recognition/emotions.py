@@ -24,9 +24,11 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +50,8 @@ LEAST_FRAMES = 20
 COSTS = (0.001, 0.003, 0.01, 0.03, 0.1)
 """Penalties C to choose from, by inner folds."""
 INNER_FOLDS = 4
-_WINDOW, _SHIFT = 400, 160  # samples
+_WINDOW = 400  # samples
+_SHIFT = 160  # samples
 _FEATURES = FeatureConfig(
     rate=RATE,
     window=0.025,
@@ -58,7 +61,8 @@ _FEATURES = FeatureConfig(
     high_frequency=7600.0,
     n_cepstra=13,
 )
-_PITCH_RANGE, _PITCH_RESOLUTION = (60.0, 600.0), 0.2  # Hz, semitones
+_PITCH_RANGE = (60.0, 600.0)  # Hz
+_PITCH_RESOLUTION = 0.2  # semitones
 _SPEECH_DB = 35.0
 _REFERENCE_HZ = 55.0  # of semitones
 _DB = 10 / math.log(10)
@@ -74,7 +78,7 @@ Vectors = dict[str, NDArray[np.float64]]
 
 
 @one_blas_thread()
-def functionals(samples: NDArray) -> dict[str, float]:
+def functionals(samples: NDArray[Any]) -> dict[str, float]:
     """Compute the vector of a recording.
 
     Parameters
@@ -103,22 +107,22 @@ def functionals(samples: NDArray) -> dict[str, float]:
         raise ValueError(
             f"{kept.stop - kept.start} frames of sound, at least {LEAST_FRAMES} are needed"
         )
-    relative, pitch = energy[kept] - energy.max(), _pitch(samples, kept)
+    relative = energy[kept] - energy.max()
+    pitch = _pitch(samples, kept)
     voiced = pitch > 0
     both = voiced[1:] & voiced[:-1]
-    contours = {f"c{number}": column for number, column in enumerate(cepstra[kept].T, 1)} | {
-        "energy": relative
-    }
+    contours = {f"c{number}": column for number, column in enumerate(cepstra[kept].T, 1)}
+    contours["energy"] = relative
+    steps = {name: np.diff(contour) for name, contour in contours.items()}
+    contours["pitch"] = pitch[voiced]
+    steps["pitch"] = np.diff(pitch)[both]
     values: dict[str, float] = {}
-    for name, contour in {**contours, "pitch": pitch[voiced]}.items():
-        values |= {f"{name}.{statistic}": value for statistic, value in _contour(contour).items()}
-    steps = {name: np.diff(contour) for name, contour in contours.items()} | {
-        "pitch": np.diff(pitch)[both]
-    }
-    for name, of_contour in steps.items():
-        values |= {
-            f"delta_{name}.{statistic}": value for statistic, value in _change(of_contour).items()
-        }
+    for name, contour in contours.items():
+        for statistic, value in _contour(contour).items():
+            values[f"{name}.{statistic}"] = value
+    for name, changes in steps.items():
+        for statistic, value in _change(changes).items():
+            values[f"delta_{name}.{statistic}"] = value
     return values | _voice(voiced, steps["pitch"]) | _loudness(relative, voiced)
 
 
@@ -128,19 +132,17 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
     Raises
     ------
     DataError
-        With all problems: no such list, other columns than two, a repeated utterance, one without emotion
-        or one that is not in the directory.
+        With all problems: no such list, a line without exactly two columns, an utterance that is repeated, has no
+        emotion or is not in the directory.
     """
     path = datadir.path / "utt2emo"
     emotions = read_id_list(path, "utterance emotion")
     problems = Problems(path)
-    without, unknown = (
-        datadir.speakers.keys() - emotions.keys(),
-        emotions.keys() - datadir.speakers.keys(),
-    )
-    for ids, what in ((without, "without emotion"), (unknown, "unknown")):
+    without = datadir.speakers.keys() - emotions.keys()
+    unknown = emotions.keys() - datadir.speakers.keys()
+    for ids, problem in ((without, "without emotion"), (unknown, "unknown")):
         if ids:
-            problems.add(f"{len(ids)} utterances {what}: {few(sorted(ids), repr)}")
+            problems.add(f"{len(ids)} utterances {problem}: {few(ids, repr)}")
     problems.raise_if_any()
     if len(set(emotions.values())) < 2:
         raise DataError("expected several emotions, got one", file=path)
@@ -160,10 +162,10 @@ def read_folds(datadir: DataDir) -> dict[str, str]:
     if not path.exists():
         return {speaker: speaker for speaker in speakers}
     folds = read_id_list(path, "speaker fold")
-    if homeless := [speaker for speaker in speakers if speaker not in folds]:
-        raise DataError(
-            f"{len(homeless)} speakers without a fold, such as {homeless[0]!r}", file=path
-        )
+    without = [speaker for speaker in speakers if speaker not in folds]
+    if without:
+        text = f"{len(without)} speakers without a fold, such as {without[0]!r}"
+        raise DataError(text, file=path)
     return {speaker: folds[speaker] for speaker in speakers}
 
 
@@ -205,14 +207,16 @@ def recognise_emotions(
     for paths in (test.recordings, train.recordings):
         check_headers(paths, jobs=run.jobs)
     features = functionals_of(run, test.recordings)
-    trained = (
-        features
-        if train is test
-        else functionals_of(run, train.recordings, name="functionals-train")
-    )
-    sides = (test, features), (train, trained)
+    trained = features
+    if train is not test:
+        trained = functionals_of(run, train.recordings, name="functionals-train")
     return classify_emotions(
-        run, *sides, emotions, folds=folds, speaker_normalisation=speaker_normalisation
+        run,
+        (test, features),
+        (train, trained),
+        emotions,
+        folds=folds,
+        speaker_normalisation=speaker_normalisation,
     )
 
 
@@ -235,25 +239,22 @@ def check_folds(
     problems = Problems(train.path)
     laid_out: list[Fold] = []
     for fold in sorted(set(folds.values())):
-        held_out = {speaker for speaker, its_fold in folds.items() if its_fold == fold}
-        learnt = tuple(
-            sorted(
-                utterance
-                for utterance, speaker in train.speakers.items()
-                if speaker not in held_out
-            )
-        )
-        tested = tuple(
-            sorted(utterance for utterance, speaker in test.speakers.items() if speaker in held_out)
-        )
-        speakers, classes = (
-            {train.speakers[one] for one in learnt},
-            {emotions[one] for one in learnt},
-        )
+        learnt = []
+        tested = []
+        speakers = set()
+        classes = set()
+        for utterance, speaker in sorted(train.speakers.items()):
+            if folds.get(speaker) != fold:
+                learnt.append(utterance)
+                speakers.add(speaker)
+                classes.add(emotions[utterance])
+        for utterance, speaker in sorted(test.speakers.items()):
+            if folds.get(speaker) == fold:
+                tested.append(utterance)
         if len(speakers) < 2 or len(classes) < 2:
             text = f"fold {fold!r} leaves {len(speakers)} speakers and {len(classes)} emotions to learn from"
             problems.add(text, remedy="two of each are needed at least")
-        laid_out.append((learnt, tested))
+        laid_out.append((tuple(learnt), tuple(tested)))
     problems.raise_if_any()
     return laid_out
 
@@ -269,33 +270,26 @@ def classify_emotions(
 ) -> dict[str, str]:
     """Recognise emotions from functionals; as `recognise_emotions`, with the functionals of each data directory."""
     laid_out = check_folds(test[0], train[0], emotions, folds=folds)
-    for datadir in (
-        {side[0].path: side[0] for side in (train, test)}.values() if speaker_normalisation else ()
-    ):
-        short = [
-            speaker
-            for speaker, utterances in datadir.by_speaker().items()
-            if len(utterances) < _FEW
-        ]
-        if short:
-            text = "%s: %d speakers have fewer than %d utterances: their normalisation is inexact"
-            logger.warning(text, datadir.path, len(short), _FEW)
+    if speaker_normalisation:
+        for datadir in {train[0].path: train[0], test[0].path: test[0]}.values():
+            counts = Counter(datadir.speakers.values())
+            n_short = sum(count < _FEW for count in counts.values())
+            if n_short:
+                text = (
+                    "%s: %d speakers have fewer than %d utterances: their normalisation is inexact"
+                )
+                logger.warning(text, datadir.path, n_short, _FEW)
 
     def make(path: Path) -> None:
-        vectors = [_vectors(*side, by_speaker=speaker_normalisation) for side in (train, test)]
-        learnt, tested = vectors
+        learnt = _vectors(*train, by_speaker=speaker_normalisation)
+        tested = _vectors(*test, by_speaker=speaker_normalisation)
         learn = partial(_recognise_fold, learnt, tested, dict(emotions), train[0].speakers)
         emotion_of: dict[str, str] = {}
         for predicted in Work(run.jobs).map(learn, laid_out, processes=True, description="folds"):
             emotion_of |= predicted
-        write_text(
-            path,
-            "".join(
-                f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())
-            ),
-        )
+        lines = [f"{utterance} {emotion}\n" for utterance, emotion in sorted(emotion_of.items())]
+        write_text(path, "".join(lines))
 
-    functionals = [sorted(side[1].items()) for side in (train, test)]
     return run.stage(
         "recognition",
         "predictions",
@@ -304,7 +298,8 @@ def classify_emotions(
         inputs=[
             speaker_normalisation,
             laid_out,
-            *functionals,
+            sorted(train[1].items()),
+            sorted(test[1].items()),
             train[0].speakers,
             test[0].speakers,
             emotions,
@@ -315,13 +310,17 @@ def classify_emotions(
 
 @one_blas_thread()
 def choose_cost(
-    vectors: NDArray, labels: NDArray, speakers: Sequence[str], costs: Sequence[float] = COSTS
+    vectors: NDArray[Any],
+    labels: NDArray[Any],
+    speakers: Sequence[str],
+    costs: Sequence[float] = COSTS,
 ) -> float:
     """Choose the penalty with the best unweighted recall over inner folds of speakers; the smallest of equal ones."""
     names = sorted(set(speakers))
     fold_of = {name: number % min(INNER_FOLDS, len(names)) for number, name in enumerate(names)}
     folds = np.array([fold_of[name] for name in speakers])
-    best, chosen = -1.0, costs[0]
+    best = -1.0
+    chosen = costs[0]
     for cost in sorted(costs):
         predicted = np.empty_like(labels)
         for fold in range(folds.max() + 1):
@@ -330,16 +329,15 @@ def choose_cost(
                 predicted[~rest] = labels[rest][0]
                 continue
             predicted[~rest] = _classify(vectors[rest], labels[rest], vectors[~rest], cost)
-        recalls = [
-            (predicted[labels == label] == label).mean() for label in sorted(set(labels.tolist()))
-        ]
+        recalls = [(predicted[labels == label] == label).mean() for label in np.unique(labels)]
         recall = float(np.mean(recalls))
         if recall > best + 1e-12:
-            best, chosen = recall, cost
+            best = recall
+            chosen = cost
     return chosen
 
 
-def _pitch(samples: NDArray, kept: slice) -> NDArray[np.float64]:
+def _pitch(samples: NDArray[Any], kept: slice) -> NDArray[np.float64]:
     """Pitch in semitones above 55 Hz, 0 where there is no voice, for some frames of the cepstra."""
     length = 1 << math.ceil(math.log2(3 * RATE / _PITCH_RANGE[0]))
     # frames of the tracker are centred on those of the cepstra
@@ -359,24 +357,29 @@ def _pitch(samples: NDArray, kept: slice) -> NDArray[np.float64]:
     return pitch
 
 
-def _contour(values: NDArray) -> dict[str, float]:
+def _contour(values: NDArray[Any]) -> dict[str, float]:
     """Statistics of a contour; zeros for one without frames."""
-    values = values if len(values) else np.zeros(1)
-    mean, deviation = float(values.mean()), float(values.std())
-    skewness = float((((values - mean) / deviation) ** 3).mean()) if deviation > 1e-9 else 0.0
+    if not len(values):
+        values = np.zeros(1)
+    mean = float(values.mean())
+    deviation = float(values.std())
+    skewness = 0.0
+    if deviation > 1e-9:
+        skewness = float((((values - mean) / deviation) ** 3).mean())
     time = np.linspace(-1, 1, len(values)) if len(values) > 1 else np.zeros(1)
     slope = float(time @ (values - mean) / max(float(time @ time), 1e-9))
     quantiles = np.quantile(values, _QUANTILES).tolist()
-    names = (f"q{100 * share:g}" for share in _QUANTILES)
-    found = {"mean": mean, "deviation": deviation, "skewness": skewness, "slope": slope}
-    return (
-        found | dict(zip(names, quantiles, strict=True)) | {"range": quantiles[-1] - quantiles[0]}
-    )
+    statistics = {"mean": mean, "deviation": deviation, "skewness": skewness, "slope": slope}
+    for share, quantile in zip(_QUANTILES, quantiles, strict=True):
+        statistics[f"q{100 * share:g}"] = quantile
+    statistics["range"] = quantiles[-1] - quantiles[0]
+    return statistics
 
 
-def _change(steps: NDArray) -> dict[str, float]:
+def _change(steps: NDArray[Any]) -> dict[str, float]:
     """Statistics of the steps from frame to frame."""
-    steps = steps if len(steps) else np.zeros(1)
+    if not len(steps):
+        steps = np.zeros(1)
     low, high = np.quantile(steps, (0.05, 0.95)).tolist()
     return {
         "deviation": float(steps.std()),
@@ -386,32 +389,40 @@ def _change(steps: NDArray) -> dict[str, float]:
     }
 
 
-def _voice(voiced: NDArray, steps: NDArray) -> dict[str, float]:
+def _voice(voiced: NDArray[Any], steps: NDArray[Any]) -> dict[str, float]:
     """Statistics of voiced segments, and of the steps of the pitch within them."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], voiced.astype(int), [0]])))
     lengths = _SHIFT / RATE * (edges[1::2] - edges[0::2])
-    rising, falling = steps[steps > 0], steps[steps < 0]
+    n_segments = len(lengths)
+    if not n_segments:
+        lengths = np.zeros(1)
+    rising = steps[steps > 0]
     return {
         "pitch.voiced_share": float(voiced.mean()),
-        "pitch.segments_per_second": len(lengths) / (_SHIFT / RATE * len(voiced)),
-        "pitch.segment_mean": float(lengths.mean()) if len(lengths) else 0.0,
-        "pitch.segment_deviation": float(lengths.std()) if len(lengths) else 0.0,
-        "pitch.rising_share": len(rising) / len(steps) if len(steps) else 0.0,
-        "pitch.rise": float(rising.mean()) if len(rising) else 0.0,
-        "pitch.fall": float(falling.mean()) if len(falling) else 0.0,
+        "pitch.segments_per_second": n_segments / (_SHIFT / RATE * len(voiced)),
+        "pitch.segment_mean": float(lengths.mean()),
+        "pitch.segment_deviation": float(lengths.std()),
+        "pitch.rising_share": len(rising) / max(1, len(steps)),
+        "pitch.rise": _mean(rising),
+        "pitch.fall": _mean(steps[steps < 0]),
     }
 
 
-def _loudness(energy: NDArray, voiced: NDArray) -> dict[str, float]:
+def _mean(values: NDArray[Any]) -> float:
+    """Return the mean; 0 if there are no values."""
+    if not len(values):
+        return 0.0
+    return float(values.mean())
+
+
+def _loudness(energy: NDArray[Any], voiced: NDArray[Any]) -> dict[str, float]:
     """Statistics of the envelope; energy in dB below the loudest frame."""
     seconds = _SHIFT / RATE * len(energy)
     smooth = np.convolve(energy, np.ones(7) / 7, mode="same")
     peaks = (smooth[1:-1] > smooth[:-2]) & (smooth[1:-1] >= smooth[2:]) & (smooth[1:-1] > -20)
-    contrast = (
-        float(energy[voiced].mean() - energy[~voiced].mean())
-        if voiced.any() and not voiced.all()
-        else 0.0
-    )
+    contrast = 0.0
+    if voiced.any() and not voiced.all():
+        contrast = float(energy[voiced].mean() - energy[~voiced].mean())
     return {
         "energy.duration": seconds,
         "energy.loud_share": float((energy > -15).mean()),
@@ -425,9 +436,8 @@ def _of_file(path: Path) -> list[float]:
     try:
         return list(functionals(samples).values())
     except ValueError as error:
-        raise DataError(
-            f"too short or silent: {error}", file=path, remedy="remove it from the lists"
-        ) from error
+        text = f"too short or silent: {error}"
+        raise DataError(text, file=path, remedy="remove it from the lists") from error
 
 
 def _vectors(
@@ -444,13 +454,12 @@ def _vectors(
     return dict(zip(names, values, strict=True))
 
 
-def _standard(values: NDArray, reference: NDArray) -> NDArray:
+def _standard(values: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
     """Standardise by the reference; what is constant there becomes 0."""
     deviation = reference.std(axis=0)
     varies = deviation > 1e-9
-    return np.where(
-        varies, (values - reference.mean(axis=0)) / np.where(varies, deviation, 1.0), 0.0
-    )
+    scale = np.where(varies, deviation, 1.0)
+    return np.where(varies, (values - reference.mean(axis=0)) / scale, 0.0)
 
 
 def _recognise_fold(
@@ -461,16 +470,17 @@ def _recognise_fold(
     fold: Fold,
 ) -> dict[str, str]:
     utterances, held_out = fold
-    vectors, labels = (
-        np.array([learnt[one] for one in utterances]),
-        np.array([emotions[one] for one in utterances]),
-    )
-    cost = choose_cost(vectors, labels, [speakers[one] for one in utterances])
-    predicted = _classify(vectors, labels, np.array([tested[one] for one in held_out]), cost)
+    vectors = np.array([learnt[utterance] for utterance in utterances])
+    labels = np.array([emotions[utterance] for utterance in utterances])
+    cost = choose_cost(vectors, labels, [speakers[utterance] for utterance in utterances])
+    tested_vectors = np.array([tested[utterance] for utterance in held_out])
+    predicted = _classify(vectors, labels, tested_vectors, cost)
     return dict(zip(held_out, predicted.tolist(), strict=True))
 
 
-def _classify(vectors: NDArray, labels: NDArray, tested: NDArray, cost: float) -> NDArray:
+def _classify(
+    vectors: NDArray[Any], labels: NDArray[Any], tested: NDArray[Any], cost: float
+) -> NDArray[Any]:
     from sklearn.svm import SVC
 
     machine = SVC(kernel="linear", C=cost, class_weight="balanced")

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from spkbase.errors import DataError, Problems, caught
+from spkbase.errors import Problems, caught
 from spkbase.files import load_json, size_and_time, write_text
 from spkbase.runs import Run
 from spkbase.work import Work, chunks
@@ -63,10 +63,8 @@ def map_recordings(
         stamps = []
         for recording, source in items:
             files: tuple[Path, ...] = source if isinstance(source, tuple) else (source,)
-            stamps.append(
-                [recording, *((str(file.absolute()), *size_and_time(file)) for file in files)]
-            )
-        try:
+            stamps.append([recording, *map(_stamp, files)])
+        with problems.noted():
             results |= run.stage(
                 f"{name} {number}",
                 f"{name}/{number:05d}.json",
@@ -75,10 +73,12 @@ def map_recordings(
                 inputs=[settings, stamps],
                 libraries=libraries,
             ).value
-        except DataError as error:
-            problems.note(error)
     problems.raise_if_any()
     return results
+
+
+def _stamp(file: Path) -> tuple[str, int | None, int | None]:
+    return (str(file.absolute()), *size_and_time(file))
 
 
 def _make(
@@ -88,10 +88,10 @@ def _make(
     name: str,
     path: Path,
 ) -> None:
-    problems, task = Problems(), partial(caught, function=function)
-    results = Work(jobs).map(
-        task, [source for _, source in items], processes=True, description=name
-    )
-    values = problems.sift(zip([recording for recording, _ in items], results, strict=True))
+    problems = Problems()
+    task = partial(caught, function=function)
+    recordings, sources = zip(*items, strict=True)
+    results = Work(jobs).map(task, sources, processes=True, description=name)
+    values = problems.sift(zip(recordings, results, strict=True))
     problems.raise_if_any()
     write_text(path, json.dumps({"results": values}, ensure_ascii=False, indent=0) + "\n")

@@ -44,13 +44,14 @@ def recognise_by_pocketsphinx(samples: NDArray[np.floating]) -> str:
     decoder = load_decoder()
     decoder.reinit_feat()  # else noise and means of the previous recording would change the words
     decoder.start_utt()
-    decoder.process_raw(
-        np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2").tobytes(), full_utt=True
-    )
+    integers = np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2")
+    decoder.process_raw(integers.tobytes(), full_utt=True)
     decoder.end_utt()
     hypothesis = decoder.hyp()
+    if not hypothesis:
+        return ""
     # pronunciations are numbered, noises stand in brackets
-    words = [_VARIANT.sub("", word) for word in (hypothesis.hypstr if hypothesis else "").split()]
+    words = [_VARIANT.sub("", word) for word in hypothesis.hypstr.split()]
     return " ".join(word for word in words if word[0] not in "<[+").upper()
 
 

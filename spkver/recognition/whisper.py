@@ -112,9 +112,8 @@ def write_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str:
         If the weights are no model of Whisper.
     """
     model, numerals = load_model(weights)
-    segments, _ = model.transcribe(
-        np.asarray(samples, dtype=np.float32), suppress_tokens=[-1, *numerals], **_DECODING
-    )
+    samples = np.asarray(samples, dtype=np.float32)
+    segments, _ = model.transcribe(samples, suppress_tokens=[-1, *numerals], **_DECODING)
     return " ".join(segment.text.strip() for segment in segments)
 
 

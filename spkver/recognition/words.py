@@ -81,7 +81,9 @@ class Recogniser:
             return self.recognise(samples).words.lower()
         text = self.writer(samples)
         words, is_cut = without_loops(spoken_words(text), len(samples) / _RATE)
-        return " ".join(words).lower() if is_cut else text
+        if is_cut:
+            return " ".join(words).lower()
+        return text
 
     def recognise_file(self, path: Path) -> Recognised:
         """Recognise the words of an audio file at any rate."""
@@ -185,16 +187,19 @@ def transcribe(run: Run, datadir: DataDir, recogniser: Recogniser) -> Transcript
         settings=settings,
         libraries=libraries,
     )
-    results = {utterance: Recognised(*values) for utterance, values in kept.items()}
-    words = {utterance: result.words for utterance, result in results.items()}
-    cut = tuple(utterance for utterance, result in results.items() if result.is_cut)
+    words = {}
+    cut = []
+    for utterance, values in kept.items():
+        result = Recognised(*values)
+        words[utterance] = result.words
+        if result.is_cut:
+            cut.append(utterance)
     if cut:
         text = "%s: %s repeated itself in %d of %d recordings, and was cut: %s"
         logger.warning(text, datadir.path, recogniser.name, len(cut), len(words), few(cut))
-    write_text(
-        run.path("text"), "".join(f"{name} {text}".rstrip() + "\n" for name, text in words.items())
-    )
-    return Transcripts(words, recogniser.name, cut, agreement(references, words))
+    lines = [f"{name} {text}".rstrip() + "\n" for name, text in words.items()]
+    write_text(run.path("text"), "".join(lines))
+    return Transcripts(words, recogniser.name, tuple(cut), agreement(references, words))
 
 
 def _references(datadir: DataDir) -> dict[str, str]:

@@ -13,3 +13,18 @@ from spkver.rsr2015.lists import (
 )
 from spkver.rsr2015.results import report
 from spkver.rsr2015.texts import TextLists, text_lists, texts
+
+__all__ = [
+    "NAP_LISTS",
+    "RecipeConfig",
+    "TextLists",
+    "given_files",
+    "named_lists",
+    "prepare",
+    "recipe_command",
+    "report",
+    "speaker_lists",
+    "text_lists",
+    "texts",
+    "training_lists",
+]

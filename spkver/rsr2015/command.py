@@ -108,8 +108,9 @@ def recipe_command(
         ),
         worker_options,
         log_option,
-        *(_LIMITS if stages else []),
     ]
+    if stages:
+        options += _LIMITS
     for option in reversed(options):
         main = option(main)
     first, *_, examples = about.split("\n\n")

@@ -30,7 +30,8 @@ CALIBRATION = (
 )
 _METRICS = ("eer", "cllr", "min_cllr", "zebra.population", "zebra.individual", "d_sys", "prbep")
 _MANY = 100_000  # trials; above, fewer resamples
-_RESAMPLES, _FEWER = 1000, 200
+_RESAMPLES = 1000
+_FEWER = 200
 
 
 @dataclass(frozen=True)

@@ -112,12 +112,11 @@ def _measured(
         scores = {name: system.value for name, system in systems.items()}
         speakers = Speakers(*lists.speakers(), config.report.resamples, config.seed, run.jobs)
         results, curves = measure(scores, lists.key, config, speakers)
-        drawn = _plot(run, config, lists, scores, None if ubm is None else ubm.value, curves)
+        background = None if ubm is None else ubm.value
+        drawn = _plot(run, config, lists, scores, background, curves)
         entries = {name: _entry(result) for name, result in results.items()}
-        write_json(
-            path,
-            {"systems": entries, "plots": {name: file_digest(run.path(name)) for name in drawn}},
-        )
+        plots = {name: file_digest(run.path(name)) for name in drawn}
+        write_json(path, {"systems": entries, "plots": plots})
 
     return run.stage(
         REPORT,
@@ -140,9 +139,10 @@ def _measured(
 
 def _entry(result: Condition) -> dict[str, Any]:
     """Return results for JSON, without what these recipes do not have."""
-    entry = {
-        name: part for name, part in result.to_dict().items() if part not in (None, "", [], {})
-    }
+    entry = {}
+    for name, part in result.to_dict().items():
+        if part not in (None, "", [], {}):
+            entry[name] = part
     if isinstance(result, SystemResult):
         entry["trial_types"] = {types: _entry(pair) for types, pair in result.trial_types.items()}
     return entry

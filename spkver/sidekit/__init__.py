@@ -26,3 +26,27 @@ from spkver.sidekit.tables import (
     write_stat_blocks,
     write_stat_server,
 )
+
+__all__ = [
+    "FactorAnalyser",
+    "SidekitFeatures",
+    "StatServer",
+    "inverse_matrices",
+    "open_hdf5",
+    "open_stat_server",
+    "read_array",
+    "read_factor_analyser",
+    "read_feature_file",
+    "read_idmap",
+    "read_mixture",
+    "read_stat_server",
+    "read_strings",
+    "read_svm",
+    "write_factor_analyser",
+    "write_feature_file",
+    "write_idmap",
+    "write_mixture",
+    "write_stat_blocks",
+    "write_stat_server",
+    "write_svm",
+]

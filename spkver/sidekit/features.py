@@ -1,7 +1,7 @@
 """SIDEKIT's feature files: cepstra, energy, filter bank and speech labels of one or more recordings.
 
 SIDEKIT keeps features in one of three forms. "none" is lossless; "percentile", its default, keeps 8 bits a value, and
-"htk" 16. All are read; only the lossless one is written. An id with "/" is a chain of groups in the file.
+"htk" 16. All three are read; only the lossless form is written. An id with "/" is a chain of groups in the file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, errors_of
+from spkbase.errors import DataError, errors_of, few
 from spkbase.hdf5 import create_file, write_column
 from spkbase.showing import one_line
 from spkver.sidekit.tables import open_hdf5, read_array
@@ -29,7 +29,7 @@ _HEADER_STEP = 1.52590218966964e-05
 @one_line
 @dataclass(frozen=True, eq=False)
 class SidekitFeatures:
-    """Features of one recording; None for those that the file does not hold.
+    """Features of one recording; None for features that the file does not hold.
 
     Attributes
     ----------
@@ -78,22 +78,21 @@ def read_feature_file(path: str | Path, show: str | None = None) -> dict[str, Si
     with open_hdf5(path) as file:
         if "compression" in file and int(read_array(file, "compression")) not in _COMPRESSIONS:
             raise DataError(f"compression should be 0, 1 or 2, not {file['compression'][()]}")
-        shows = _shows(file) if show is None else [show]
-        if not shows:
-            raise DataError("holds no features", remedy="extract them again")
-        if show is not None and (not show or not isinstance(file.get(show), h5py.Group)):
-            there = _shows(file)
-            raise DataError(
-                f"holds no features of {show!r}, but of {', '.join(there[:5])}{' ...' if len(there) > 5 else ''}",
-                remedy="check the id, or extract the recording",
-            )
-        return {name: _read_show(file[name], name) for name in shows}
+        if show is None:
+            shows = _shows(file)
+            if not shows:
+                raise DataError("holds no features", remedy="extract them again")
+            return {name: _read_show(file[name], name) for name in shows}
+        if not show or not isinstance(file.get(show), h5py.Group):
+            text = f"holds no features of {show!r}, but of {few(_shows(file), most=5)}"
+            raise DataError(text, remedy="check the id, or extract the recording")
+        return {show: _read_show(file[show], show)}
 
 
 def write_feature_file(path: str | Path, features: Mapping[str, SidekitFeatures]) -> None:
     """Write features in the lossless form, with means and standard deviations over speech frames.
 
-    Without labels, or without speech, these are over all frames.
+    Without labels, or without speech, means and standard deviations are over all frames.
 
     Parameters
     ----------
@@ -135,10 +134,10 @@ def _shows(file: h5py.File) -> list[str]:
     shows = []
 
     def visit(name: str, item: h5py.HLObject) -> None:
-        if isinstance(item, h5py.Group) and any(
-            isinstance(item.get(stream), h5py.Dataset) for stream in (*_STREAMS, "vad")
-        ):
-            shows.append(name)
+        if isinstance(item, h5py.Group):
+            streams = [item.get(stream) for stream in (*_STREAMS, "vad")]
+            if any(isinstance(stream, h5py.Dataset) for stream in streams):
+                shows.append(name)
 
     file.visititems(visit)
     return sorted(shows)
@@ -152,17 +151,20 @@ def _read_show(group: h5py.Group, show: str) -> SidekitFeatures:
         streams["energy"] = streams["energy"].reshape(len(streams["energy"]))
     if "vad" in group:
         streams["vad"] = read_array(group, "vad", kinds="iub", shape=(None,)).astype(bool)
-    moments = [
-        {
-            name: np.atleast_1d(read_array(group, f"{name}_{moment}", kinds="f").astype(np.float32))
-            for name in _STREAMS
-            if f"{name}_{moment}" in group
-        }
-        for moment in ("mean", "std")
-    ]
-    features = SidekitFeatures(**streams, means=moments[0], stds=moments[1])
+    features = SidekitFeatures(
+        **streams, means=_read_moments(group, "mean"), stds=_read_moments(group, "std")
+    )
     _check_frames(features, show)
     return features
+
+
+def _read_moments(group: h5py.Group, moment: str) -> dict[str, NDArray[np.float32]]:
+    moments = {}
+    for name in _STREAMS:
+        if f"{name}_{moment}" in group:
+            values = read_array(group, f"{name}_{moment}", kinds="f")
+            moments[name] = np.atleast_1d(values.astype(np.float32))
+    return moments
 
 
 def _read_stream(group: h5py.Group, name: str) -> NDArray[np.float32]:
@@ -187,18 +189,13 @@ def _from_percentiles(group: h5py.Group, name: str) -> NDArray[np.float32]:
     lower = p0 + (p25 - p0) * codes * (1 / 64)
     middle = p25 + (p75 - p25) * (codes - 64) * (1 / 128)
     upper = p75 + (p100 - p75) * (codes - 192) * (1 / 63)
-    values: NDArray[np.float32] = np.where(
-        codes <= 64, lower, np.where(codes <= 192, middle, upper)
-    )
+    values: NDArray[np.float32] = np.select([codes <= 64, codes <= 192], [lower, middle], upper)
     return values
 
 
 def _check_frames(features: SidekitFeatures, show: str) -> None:
-    present = {
-        name: getattr(features, name)
-        for name in (*_STREAMS, "vad")
-        if getattr(features, name) is not None
-    }
+    streams = {name: getattr(features, name) for name in (*_STREAMS, "vad")}
+    present = {name: values for name, values in streams.items() if values is not None}
     if not set(present) & set(_STREAMS):
         raise DataError(
             f"{show!r} has neither cepstra nor energy nor filter bank", remedy="extract it again"
@@ -230,7 +227,9 @@ def _write_show(group: h5py.Group, features: SidekitFeatures) -> None:
             continue
         values = np.asarray(values, dtype=np.float32)
         write_column(group, name, values)
-        counted = values[speech] if speech is not None and speech.any() else values
+        counted = values
+        if speech is not None and speech.any():
+            counted = values[speech]
         for moment, result in (("mean", counted.mean(axis=0)), ("std", counted.std(axis=0))):
             if result.ndim:
                 write_column(group, f"{name}_{moment}", result)

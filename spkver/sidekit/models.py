@@ -1,8 +1,9 @@
 """SIDEKIT's models: mixtures, factor analysers, and SVMs.
 
 - Mixture: weights, means and covariances, diagonal or full.
-- FactorAnalyser: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 ``fa/mean``,
-  ``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma`` (those that exist) and ``fa/kind``, five int16: 1 for each that exists.
+- FactorAnalyser: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 the matrices
+  that exist, ``fa/mean``, ``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma``, and ``fa/kind``: five int16, 1 for each that
+  exists.
 - SVM: a gzip'ed pickle of (w, b), read only on request by `spkbase.plain_pickle`, which admits plain data and runs
   nothing.
 """
@@ -47,7 +48,7 @@ class MixtureFile(NamedTuple):
     precisions : ndarray of shape (C, D) or (C, D, D)
         Inverse variances, or inverse covariances.
     variance_control : ndarray of shape (C, D)
-        Variances that floors and ceilings refer to: those of the training data.
+        Variances of the training data, to which floors and ceilings refer.
     """
 
     weights: NDArray[np.float64]
@@ -57,11 +58,7 @@ class MixtureFile(NamedTuple):
 
     def variances(self) -> NDArray[np.float64]:
         """Return the variances (C, D), or the covariances (C, D, D)."""
-        return (
-            1.0 / self.precisions
-            if self.precisions.ndim == 2
-            else inverse_matrices(self.precisions)
-        )
+        return _inverses(self.precisions)
 
 
 def read_mixture(path: str | Path) -> MixtureFile:
@@ -73,19 +70,16 @@ def read_mixture(path: str | Path) -> MixtureFile:
         If the file is missing, broken or of another kind, shapes do not agree, or a parameter is out of its range.
     """
     with open_hdf5(path) as file:
-        weights, precisions = (
-            read_array(file, "w", kinds="f", shape=(None,)),
-            read_array(file, "invcov", kinds="f"),
-        )
+        weights = read_array(file, "w", kinds="f", shape=(None,))
+        precisions = read_array(file, "invcov", kinds="f")
         means = read_array(file, "mu", kinds="f", shape=(len(weights), None))
         control = read_array(file, "cov_var_ctl", kinds="f", shape=means.shape)
         full = (*means.shape, means.shape[1])
         if precisions.shape not in (means.shape, full):
             text = f"invcov should have the shape of mu, {means.shape}, not {precisions.shape}"
             raise DataError(f"{text}, or be {full} for full covariances")
-        mixture = MixtureFile(
-            *(array.astype(np.float64) for array in (weights, means, precisions, control))
-        )
+        arrays = weights, means, precisions, control
+        mixture = MixtureFile(*(array.astype(np.float64) for array in arrays))
         _check_values(mixture)
         return mixture
 
@@ -99,7 +93,7 @@ def write_mixture(
     variance_control: NDArray[Any],
     attributes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a mixture, with the constants that SIDEKIT expects besides the parameters.
+    """Write a mixture with the constants that SIDEKIT expects besides the parameters.
 
     Parameters
     ----------
@@ -125,19 +119,18 @@ def write_mixture(
     multiply to 1e-360) and `cst` with it; both are written nevertheless. `a` is computed from sums of logarithms
     and stays finite; `read_mixture` uses none of the three.
     """
-    weights, means, variances, control = (
-        np.asarray(x, dtype=np.float64) for x in (weights, means, variances, variance_control)
-    )
-    full = (*means.shape, means.shape[-1] if means.ndim else 0)
-    good = means.ndim == 2 and weights.shape == means.shape[:1] and control.shape == means.shape
-    if not good or variances.shape not in (means.shape, full):
-        shapes = f"{weights.shape}, {means.shape}, {variances.shape}, {control.shape}"
+    arrays = weights, means, variances, variance_control
+    weights, means, variances, control = (np.asarray(array, np.float64) for array in arrays)
+    shape = means.shape
+    good = means.ndim == 2 and weights.shape == shape[:1] and control.shape == shape
+    if not good or variances.shape not in (shape, (*shape, shape[1])):
+        shapes = f"{weights.shape}, {shape}, {variances.shape}, {control.shape}"
         text = (
             f"expected (C,), (C, D), (C, D), (C, D), not {shapes}; full covariances are (C, D, D)"
         )
         raise DataError(text, file=path)
     with errors_of(path), np.errstate(divide="ignore"):
-        precisions = 1 / variances if variances.ndim == 2 else inverse_matrices(variances)
+        precisions = _inverses(variances)
         _check_values(MixtureFile(weights, means, precisions, control))
     factors: NDArray[np.float64] = np.zeros(0)
     if precisions.ndim == 2:
@@ -149,30 +142,33 @@ def write_mixture(
         lengths = ((means[:, None, :] @ factors)[:, 0, :] ** 2).sum(axis=1)
     log_constant = -0.5 * (log_det + means.shape[1] * np.log(2 * np.pi))
     with np.errstate(over="ignore", under="ignore", divide="ignore"):  # see the notes above
-        det, constant = np.exp(log_det), np.exp(log_constant)
+        det = np.exp(log_det)
+        constant = np.exp(log_constant)
         log_weights = np.log(weights)
-    parameters = {
+    values = {
         "w": weights,
         "mu": means,
         "invcov": precisions,
         "invchol": factors,
         "cov_var_ctl": control,
+        "cst": constant,
+        "det": det,
+        "a": lengths - 2 * (log_weights + log_constant),
     }
-    constants = {"cst": constant, "det": det, "a": lengths - 2 * (log_weights + log_constant)}
     with create_file(path) as file:
         file.attrs.update(attributes or {})
-        for name, values in (parameters | constants).items():
-            write_column(file, name, values)
+        for name, array in values.items():
+            write_column(file, name, array)
 
 
 @one_blas_thread()
 def inverse_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the inverses of matrices (C, D, D) that are symmetric and positive definite, symmetric to the bit.
+    """Return the inverses of symmetric, positive definite matrices (C, D, D), exactly symmetric.
 
     Raises
     ------
     DataError
-        If one is not.
+        If a matrix is not positive definite.
     """
     try:
         inverse_factors = np.linalg.inv(np.linalg.cholesky(matrices))
@@ -186,7 +182,7 @@ def inverse_matrices(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 @one_line
 @dataclass(frozen=True, eq=False)
 class FactorAnalyser:
-    """Matrices of a factor analysis in R dimensions; None for those that do not exist.
+    """Matrices of a factor analysis in R dimensions; None for matrices that do not exist.
 
     Attributes
     ----------
@@ -223,10 +219,10 @@ class FactorAnalyser:
         lengths: dict[str, int] = {}
         for field in fields(self):
             value: Any = getattr(self, field.name)
-            array = np.zeros(0) if value is None else np.asarray(value, np.float64)
-            if not array.size:  # SIDEKIT writes an H of no numbers
+            if value is None or not np.size(value):  # SIDEKIT writes an H of no numbers
                 object.__setattr__(self, field.name, None)
                 continue
+            array = np.asarray(value, np.float64)
             if array.ndim not in axes[field.name]:
                 raise DataError(
                     f"{field.name} of a FactorAnalyser should not have the shape {array.shape}"
@@ -240,12 +236,8 @@ class FactorAnalyser:
             lengths[field.name] = len(array)
         if not lengths:
             raise DataError("a FactorAnalyser without a matrix")
-        square = (
-            self.residual is None
-            or self.residual.ndim == 1
-            or self.residual.shape[0] == self.residual.shape[1]
-        )
-        if len(set(lengths.values())) > 1 or not square:
+        is_square = self.residual is None or len(set(self.residual.shape)) == 1
+        if len(set(lengths.values())) > 1 or not is_square:
             shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in lengths)
             raise DataError(
                 f"matrices of a FactorAnalyser should have one number of rows, not {shapes}"
@@ -262,10 +254,11 @@ def read_factor_analyser(path: str | Path) -> FactorAnalyser:
     """
     with open_hdf5(path) as file:
         kind = read_array(file, "fa/kind", kinds="iu", shape=(len(_NAMES),))
-        there = [field for field, given in zip(_NAMES, kind.tolist(), strict=True) if given]
-        return FactorAnalyser(
-            **{field: read_array(file, f"fa/{_NAMES[field]}", kinds="f") for field in there}
-        )
+        matrices = {}
+        for (field, name), exists in zip(_NAMES.items(), kind.tolist(), strict=True):
+            if exists:
+                matrices[field] = read_array(file, f"fa/{name}", kinds="f")
+        return FactorAnalyser(**matrices)
 
 
 def write_factor_analyser(path: str | Path, analyser: FactorAnalyser) -> None:
@@ -277,12 +270,12 @@ def write_factor_analyser(path: str | Path, analyser: FactorAnalyser) -> None:
         If the file cannot be written.
     """
     with create_file(path) as file:
-        for field, name in _NAMES.items():
-            if getattr(analyser, field) is not None:
-                file.create_dataset(
-                    f"fa/{name}", data=getattr(analyser, field), compression="gzip", fletcher32=True
-                )
-        kind = np.array([getattr(analyser, field) is not None for field in _NAMES], np.int16)
+        kind = np.zeros(len(_NAMES), np.int16)
+        for number, (field, name) in enumerate(_NAMES.items()):
+            matrix = getattr(analyser, field)
+            if matrix is not None:
+                kind[number] = 1
+                file.create_dataset(f"fa/{name}", data=matrix, compression="gzip", fletcher32=True)
         file.create_dataset("fa/kind", data=kind, compression="gzip", fletcher32=True)
 
 
@@ -325,12 +318,12 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
         weights, offset = load_plain(raw)
         if not isinstance(weights, np.ndarray) or not isinstance(offset, float | np.ndarray):
             raise TypeError("expected an array and a float")
-        array, offset = _floats(weights), float(_floats(np.asarray(offset)).reshape(()))
+        array = _floats(weights)
+        offset = float(_floats(np.asarray(offset)).reshape(()))
         w = array.squeeze()
         if w.ndim != 1 or not np.isfinite(w).all() or not np.isfinite(offset):
-            raise ValueError(
-                f"expected a finite vector and a finite float, found {array.shape} and {offset}"
-            )
+            text = f"expected a finite vector and a finite float, found {array.shape} and {offset}"
+            raise ValueError(text)
     except Exception as error:  # a broken pickle can raise anything
         raise DataError(
             f"is not an SVM of SIDEKIT: {error}", file=path, remedy="write it again"
@@ -354,49 +347,61 @@ def write_svm(path: str | Path, weights: NDArray[Any], offset: float) -> None:
     DataError
         If a number is not finite, or the file cannot be written.
     """
-    w, b = np.asarray(weights, np.float64), float(offset)
+    w = np.asarray(weights, np.float64)
+    b = float(offset)
     if w.ndim != 1 or not w.size or not np.isfinite(w).all() or not np.isfinite(b):
         raise DataError(
             f"expected a vector of finite weights and a finite offset, got {w.shape} and {b}",
             file=path,
         )
-    # protocol 3 is the newest that names modules in plain lines: NumPy 2's name of its core is one that the NumPy
-    # which SIDEKIT runs under does not know
+    # protocol 3 is the newest that names modules in plain lines; the NumPy that SIDEKIT runs under does not know
+    # NumPy 2's name of its core
     raw = pickle.dumps((w[:, None], b), protocol=3).replace(b"cnumpy._core.", b"cnumpy.core.", 1)
     with atomic_path(path) as temporary:
         temporary.write_bytes(gzip.compress(raw, mtime=0))
 
 
+def _inverses(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    if values.ndim == 2:
+        return 1 / values
+    return inverse_matrices(values)
+
+
 def _check_values(mixture: MixtureFile) -> None:
-    weights, parameters = mixture.weights, {"mu": mixture.means, "invcov": mixture.precisions}
+    weights = mixture.weights
     if mixture.means.size == 0:
         raise DataError(f"a mixture without parameters, mu {mixture.means.shape}")
-    if (
-        not np.isfinite(weights).all()
-        or (weights < 0).any()
-        or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE
-    ):
+    is_in_range = np.isfinite(weights).all() and (weights >= 0).all()
+    if not is_in_range or abs(weights.sum() - 1) > _WEIGHT_TOLERANCE:
         text = f"weights should be 0 or more and sum to 1, they sum to {weights.sum():.6g}"
         raise DataError(text, remedy="train it again")
-    for name, values in (parameters | {"cov_var_ctl": mixture.variance_control}).items():
+    _check_numbers("mu", mixture.means, ~np.isfinite(mixture.means), "finite")
+    for name, values in (("invcov", mixture.precisions), ("cov_var_ctl", mixture.variance_control)):
         if values.ndim == 3:
-            for component, matrix in enumerate(values):
-                scale = np.sqrt(np.abs(np.diag(matrix)))
-                # no NaN either
-                is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()
-                if not (
-                    np.isfinite(matrix).all()
-                    and is_symmetric
-                    and np.linalg.eigvalsh(matrix).min() > 0
-                ):
-                    text = f"{name} of component {component} should be finite, symmetric and positive definite"
-                    raise DataError(text, remedy="train it again")
-            continue
-        bad = ~np.isfinite(values) | ((values <= 0) & (name != "mu"))
-        if bad.any():
-            component, dimension = np.argwhere(bad)[0]
-            text = f"{name} of component {component}, dimension {dimension} should be "
-            text += f"{'' if name == 'mu' else 'above 0 and '}finite, not {values[component, dimension]}"
+            _check_matrices(name, values)
+        else:
+            bad = ~np.isfinite(values) | (values <= 0)
+            _check_numbers(name, values, bad, "above 0 and finite")
+
+
+def _check_numbers(name: str, values: NDArray[Any], bad: NDArray[np.bool_], expected: str) -> None:
+    if bad.any():
+        component, dimension = np.argwhere(bad)[0]
+        text = f"{name} of component {component}, dimension {dimension} should be {expected}, "
+        text += f"not {values[component, dimension]}"
+        raise DataError(text, remedy="train it again")
+
+
+def _check_matrices(name: str, matrices: NDArray[np.float64]) -> None:
+    for component, matrix in enumerate(matrices):
+        scale = np.sqrt(np.abs(np.diag(matrix)))
+        # false for NaN too
+        is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()
+        is_good = np.isfinite(matrix).all() and is_symmetric
+        if not is_good or not np.linalg.eigvalsh(matrix).min() > 0:
+            text = (
+                f"{name} of component {component} should be finite, symmetric and positive definite"
+            )
             raise DataError(text, remedy="train it again")
 
 

@@ -38,8 +38,9 @@ from spkver.idmap import IdMap
 _HDF5_EXTENSIONS = (".h5", ".hdf5")
 _NONE = -1
 _SPACE = re.compile(r"\s|^\ufeff")
+_FRAME = re.compile(r"None|-1|[0-9]{1,18}")
 
-_BLOCK = 256  # rows that are copied at a time
+_BLOCK = 256  # rows copied at a time
 
 
 def open_hdf5(path: str | Path) -> AbstractContextManager[h5py.File]:
@@ -55,13 +56,13 @@ def read_array(
     Parameters
     ----------
     group : h5py.Group
-        Where it lies.
+        The group that holds it.
     name : str
         Its name.
     kinds : str
-        Kinds of numpy types that are allowed.
+        Kinds of NumPy types that are allowed.
     shape : tuple of int or None, optional
-        The shape that is expected; None for a free axis.
+        The expected shape; None for an axis of any length.
 
     Raises
     ------
@@ -71,21 +72,15 @@ def read_array(
     dataset = _dataset(group, name)
     if dataset.dtype.kind not in kinds:
         raise DataError(f"{name} should hold numbers, not {dataset.dtype}")
-    given = dataset.shape
-    wrong = given is None or (
-        shape is not None
-        and (
-            len(given) != len(shape)
-            or any(n not in (None, m) for n, m in zip(shape, given, strict=True))
+    if dataset.shape is None:
+        raise DataError(f"{name} should hold numbers, but it is empty")
+    if shape is not None:
+        fits = len(dataset.shape) == len(shape) and all(
+            n in (None, m) for n, m in zip(shape, dataset.shape, strict=True)
         )
-    )
-    if wrong:
-        expected = (
-            ""
-            if shape is None
-            else str(tuple("any" if n is None else n for n in shape)).replace("'", "")
-        )
-        raise DataError(f"{name} should have the shape {expected}, not {given}")
+        if not fits:
+            expected = str(tuple("any" if n is None else n for n in shape)).replace("'", "")
+            raise DataError(f"{name} should have the shape {expected}, not {dataset.shape}")
     array: NDArray[Any] = np.asarray(dataset[()])
     return array
 
@@ -103,23 +98,23 @@ def read_idmap(path: str | Path) -> IdMap:
     Raises
     ------
     DataError
-        With the place: no such file, broken, a malformed line, a row that occurs twice.
+        If the file is missing or broken, a line is malformed, or a row occurs twice; with the place.
     """
     path = Path(path)
     if path.is_file() and h5py.is_hdf5(path):
         with open_hdf5(path) as file:
-            models, segments = read_strings(file, "leftids"), read_strings(file, "rightids")
-            start, stop = (
-                read_array(file, name, kinds="i", shape=(len(models),))
-                for name in ("start", "stop")
-            )
+            models = read_strings(file, "leftids")
+            segments = read_strings(file, "rightids")
+            start = read_array(file, "start", kinds="i", shape=(len(models),))
+            stop = read_array(file, "stop", kinds="i", shape=(len(models),))
             idmap = IdMap(models, segments, start, stop)
     else:
         idmap = _read_text(path)
     rows: dict[tuple[object, ...], int] = {}
     columns = idmap.models, idmap.segments, idmap.start.tolist(), idmap.stop.tolist()
     for number, row in enumerate(zip(*columns, strict=True)):
-        if (first := rows.setdefault(row, number)) != number:
+        first = rows.setdefault(row, number)
+        if first != number:
             text = f"{row[0]} {row[1]} for the second time, rows {first} and {number}"
             raise DataError(text, file=path, remedy="remove one of the two")
     return idmap
@@ -128,7 +123,7 @@ def read_idmap(path: str | Path) -> IdMap:
 def write_idmap(path: str | Path, idmap: IdMap) -> None:
     """Write a map: HDF5 where the name ends in .h5 or .hdf5, else text.
 
-    Text has the columns start and stop only if some row has them, with None for none.
+    Text has the columns start and stop only if a row has one of them; "None" stands for a missing one.
 
     Raises
     ------
@@ -143,24 +138,18 @@ def write_idmap(path: str | Path, idmap: IdMap) -> None:
             write_column(file, "start", as_int32(idmap.start))
             write_column(file, "stop", as_int32(idmap.stop))
         return
-    torn = next(
-        (name for ids in (idmap.models, idmap.segments) for name in ids if _SPACE.search(name)),
-        None,
-    )
-    if torn is not None:
-        raise DataError(
-            f"id {torn!r} holds white space, which separates columns of text",
-            remedy="write .h5, or rename it",
-        )
+    for name in [*idmap.models, *idmap.segments]:
+        if _SPACE.search(name):
+            raise DataError(
+                f"id {name!r} holds white space, which separates columns of text",
+                remedy="write .h5, or rename it",
+            )
     columns = [idmap.models, idmap.segments]
     if (idmap.start != _NONE).any() or (idmap.stop != _NONE).any():
-        columns += [
-            np.array(
-                ["None" if frame == _NONE else str(frame) for frame in frames.tolist()],
-                dtype=object,
-            )
-            for frames in (idmap.start, idmap.stop)
-        ]
+        for frames in (idmap.start, idmap.stop):
+            texts = frames.astype(str).astype(object)
+            texts[frames == _NONE] = "None"
+            columns.append(texts)
     write_text(path, "".join(" ".join(row) + "\n" for row in zip(*columns, strict=True)))
 
 
@@ -191,7 +180,7 @@ class StatServer(NamedTuple):
 
 
 def open_stat_server(path: str | Path) -> StatServer:
-    """Refer to a StatServer that SIDEKIT or `write_stat_server` wrote; what can be read by rows stays in the file.
+    """Open a StatServer that SIDEKIT or `write_stat_server` wrote; arrays that can be read by rows stay in the file.
 
     Raises
     ------
@@ -199,7 +188,8 @@ def open_stat_server(path: str | Path) -> StatServer:
         If the file is missing, broken or of another kind, or shapes do not agree.
     """
     with open_hdf5(path) as file:
-        models, segments = read_strings(file, "modelset"), read_strings(file, "segset")
+        models = read_strings(file, "modelset")
+        segments = read_strings(file, "segset")
         stats: list[Rows] = []
         for name in ("stat0", "stat1"):
             stored = stored_dataset(file.get(name), path)
@@ -224,31 +214,33 @@ def read_stat_server(path: str | Path) -> StatServer:
 def write_stat_server(
     path: str | Path, server: StatServer, rows: NDArray[np.int64] | None = None
 ) -> StatServer:
-    """Write a StatServer, or some of its rows, in float32, whole or not at all, and refer to what the file holds.
+    """Write a StatServer, or some of its rows, in float32, whole or not at all, and open the file.
 
     Raises
     ------
     DataError
         If shapes do not agree, a value is not finite in float32, or the file cannot be written.
     """
-    ids = np.asarray(server.models, object), np.asarray(server.segments, object)
+    models = np.asarray(server.models, object)
+    segments = np.asarray(server.segments, object)
     with errors_of(path):
-        _check_shapes(*ids, [server.stat0, server.stat1])
-    which = np.arange(len(ids[0])) if rows is None else rows
+        _check_shapes(models, segments, [server.stat0, server.stat1])
+    if rows is None:
+        rows = np.arange(len(models))
     widths = server.stat0.shape[1], server.stat1.shape[1]
-    chunks = (which[start:stop] for start, stop in chunk_bounds(len(which), _BLOCK))
-    blocks = ((server.stat0[some], server.stat1[some]) for some in chunks)
-    return write_stat_blocks(path, ids[0][which], ids[1][which], widths, blocks)
+    chunks = [rows[start:stop] for start, stop in chunk_bounds(len(rows), _BLOCK)]
+    blocks = ((server.stat0[chunk], server.stat1[chunk]) for chunk in chunks)
+    return write_stat_blocks(path, models[rows], segments[rows], widths, blocks)
 
 
 def write_stat_blocks(
     path: str | Path,
-    models: Sequence[str] | NDArray,
-    segments: Sequence[str] | NDArray,
+    models: Sequence[str] | NDArray[Any],
+    segments: Sequence[str] | NDArray[Any],
     widths: tuple[int, int],
-    blocks: Iterable[tuple[NDArray, NDArray]],
+    blocks: Iterable[tuple[NDArray[Any], NDArray[Any]]],
 ) -> StatServer:
-    """Write a StatServer by blocks of rows, and refer to what the file holds.
+    """Write a StatServer by blocks of rows, and open the file.
 
     Parameters
     ----------
@@ -275,7 +267,7 @@ def write_stat_blocks(
         ]
         start = 0
         for block in blocks:
-            with np.errstate(over="ignore"):  # what overflows is found just below
+            with np.errstate(over="ignore"):  # overflows are found just below
                 values = [rows.astype(np.float32, copy=False) for rows in block]
             with errors_of(path):
                 _check_finite(segments, start, values)
@@ -288,8 +280,8 @@ def write_stat_blocks(
 def _dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     dataset = group.get(name)
     if not isinstance(dataset, h5py.Dataset):
-        there = ", ".join(sorted(group)[:12]) or "nothing"
-        raise DataError(f"expected {name!r}, found {there}")
+        names = ", ".join(sorted(group)[:12]) or "nothing"
+        raise DataError(f"expected {name!r}, found {names}")
     check_own(dataset)
     return dataset
 
@@ -302,15 +294,15 @@ def _read_text(path: Path) -> IdMap:
         fields = content.split()
         if of_kaldi and len(fields) > 1:
             rows += [(fields[0], segment, _NONE, _NONE) for segment in fields[1:]]
-            continue
-        frames = [_frame(field) for field in [*fields, "None", "None"][2:4]]
-        if fields and (len(fields) not in (2, 4) or None in frames):
+        elif len(fields) == 2:
+            rows.append((fields[0], fields[1], _NONE, _NONE))
+        elif len(fields) == 4 and _FRAME.fullmatch(fields[2]) and _FRAME.fullmatch(fields[3]):
+            rows.append((fields[0], fields[1], _frame(fields[2]), _frame(fields[3])))
+        elif fields:
             problems.add(
                 f"expected 'model segment' or 'model segment start stop', found {content[:100]!r}",
                 line=line,
             )
-        elif fields:
-            rows.append((fields[0], fields[1], frames[0] or 0, frames[1] or 0))
     problems.raise_if_any()
     if not rows:
         raise DataError("holds no rows", file=path, remedy="write the list again")
@@ -318,25 +310,21 @@ def _read_text(path: Path) -> IdMap:
         return IdMap(*zip(*rows, strict=True))  # type: ignore[arg-type]  # it makes arrays of them
 
 
-def _frame(text: str) -> int | None:
-    if text in ("None", str(_NONE)):
+def _frame(text: str) -> int:
+    if text == "None":
         return _NONE
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    return int(text)
 
 
-def _check_shapes(models: NDArray, segments: NDArray, stats: Sequence[Rows]) -> None:
+def _check_shapes(models: NDArray[Any], segments: NDArray[Any], stats: Sequence[Rows]) -> None:
     if len(models) != len(segments):
         raise DataError(f"{len(models)} models, but {len(segments)} segments")
-    shapes = [array.shape for array in stats]
     n_rows = len(models)
-    if (
-        [shape[:-1] for shape in shapes] != [(n_rows,)] * 2
-        or shapes[0][1] == 0
-        or shapes[1][1] % shapes[0][1]
-    ):
-        raise DataError(
-            f"expected stat0 ({n_rows}, C) and stat1 ({n_rows}, C * D), not {shapes[0]} and {shapes[1]}"
-        )
+    zeroth, first = (array.shape for array in stats)
+    fits = zeroth[:-1] == first[:-1] == (n_rows,) and zeroth[1] > 0
+    if not fits or first[1] % zeroth[1]:
+        text = f"expected stat0 ({n_rows}, C) and stat1 ({n_rows}, C * D), not {zeroth} and {first}"
+        raise DataError(text)
 
 
 def _check_finite(segments: Any, first_row: int, stats: Sequence[Any]) -> None:

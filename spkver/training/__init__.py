@@ -1,4 +1,4 @@
-"""Training of networks: what a trainer gets, and the process in which it runs.
+"""Training of networks: the inputs of a trainer, and the process in which it runs.
 
 A trainer is a module with a function ``train``, and ``load`` unless its network is an extractor by itself; see
 `spkver.training.process`. `spkver.attackers.trained` gives it the training set of an attacker.
@@ -7,3 +7,14 @@ A trainer is a module with a function ``train``, and ``load`` unless its network
 from spkver.training import tuning
 from spkver.training.process import RECORD, check_trainer, read_record, train_network
 from spkver.training.speech import HeldOut, TrainingSpeech, Utterance
+
+__all__ = [
+    "RECORD",
+    "HeldOut",
+    "TrainingSpeech",
+    "Utterance",
+    "check_trainer",
+    "read_record",
+    "train_network",
+    "tuning",
+]

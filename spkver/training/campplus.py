@@ -59,9 +59,8 @@ def _front_end(tensors: Mapping[str, Tensor], maps: Tensor) -> Tensor:
         for number in (0, 1):
             name = f"head.layer{layer}.{number}"
             stride = 2 if number == 0 else 1
-            inner = _activate(
-                tensors, _convolve(tensors, maps, f"{name}.conv1", stride=stride), f"{name}.bn1"
-            )
+            inner = _convolve(tensors, maps, f"{name}.conv1", stride=stride)
+            inner = _activate(tensors, inner, f"{name}.bn1")
             inner = _normalise(tensors, _convolve(tensors, inner, f"{name}.conv2"), f"{name}.bn2")
             if number == 0:
                 maps = _convolve(tensors, maps, f"{name}.shortcut.0", stride=stride)
@@ -75,9 +74,8 @@ def _dense_layer(tensors: Mapping[str, Tensor], hidden: Tensor, name: str, dilat
     from torch.nn.functional import avg_pool1d
 
     inner = _activate(tensors, hidden, f"{name}.nonlinear1.batchnorm")
-    inner = _activate(
-        tensors, _convolve(tensors, inner, f"{name}.linear1"), f"{name}.nonlinear2.batchnorm"
-    )
+    inner = _convolve(tensors, inner, f"{name}.linear1")
+    inner = _activate(tensors, inner, f"{name}.nonlinear2.batchnorm")
     context = inner.mean(dim=2, keepdim=True) + avg_pool1d(inner, SEGMENT, ceil_mode=True)
     context = _convolve(tensors, context, f"{name}.cam_layer.linear1").relu()
     masks = _convolve(tensors, context, f"{name}.cam_layer.linear2").sigmoid()
@@ -88,7 +86,7 @@ def _dense_layer(tensors: Mapping[str, Tensor], hidden: Tensor, name: str, dilat
 def _convolve(
     tensors: Mapping[str, Tensor], inputs: Tensor, name: str, *, stride: int = 1, dilation: int = 1
 ) -> Tensor:
-    """Convolve frames, or maps of bands by frames, whose bands alone have the stride; 0 beyond the edges."""
+    """Convolve frames, or maps of bands by frames, where only bands have the stride; zeros beyond the edges."""
     from torch.nn.functional import conv1d, conv2d
 
     kernel = tensors[f"{name}.weight"]
@@ -105,9 +103,8 @@ def _normalise(tensors: Mapping[str, Tensor], inputs: Tensor, name: str) -> Tens
 
     mean = tensors[f"{name}.running_mean"]
     variance = tensors[f"{name}.running_var"]
-    return batch_norm(
-        inputs, mean, variance, tensors.get(f"{name}.weight"), tensors.get(f"{name}.bias")
-    )
+    weight = tensors.get(f"{name}.weight")
+    return batch_norm(inputs, mean, variance, weight, tensors.get(f"{name}.bias"))
 
 
 def _activate(tensors: Mapping[str, Tensor], inputs: Tensor, name: str) -> Tensor:

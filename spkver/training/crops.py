@@ -13,7 +13,8 @@ from spkver.extractors import kaldi_filterbanks
 from spkver.training.speech import TrainingSpeech
 
 RATE = 16000
-_MOST_FRAMES, _MOST_BANDS = 20, 8  # of a mask
+_MOST_FRAMES = 20  # of a mask
+_MOST_BANDS = 8
 
 
 def random_batch(

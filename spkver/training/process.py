@@ -12,8 +12,8 @@ A trainer is a module, a file or one that can be imported::
 
 ========  ======================================================================================================
 training  `TrainingSpeech`
-folder    Path; what `train` writes there is kept, also if it is killed: then it is called again with the same folder
-seed      int; all that is drawn should depend on it
+folder    Path; files that `train` writes there are kept; if it is killed, it is called again with the same folder
+seed      int; all random numbers should depend on it
 settings  dict; ``attacker_settings.NAME.settings``
 device    str; such as "cpu" or "cuda"
 threads   int; libraries that read ``OMP_NUM_THREADS`` keep to it
@@ -54,9 +54,9 @@ RECORD = "training.json"
 """What a trainer says of its network, in its folder."""
 
 LOG = "train.log"
-"""What a trainer prints, in its folder."""
+"""The file with a trainer's output, in its folder."""
 
-_SHOWN = 500  # characters of what a trainer prints, in an error
+_SHOWN = 500  # last characters of a trainer's output that an error shows
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -71,7 +71,7 @@ def check_trainer(module: str) -> Path:
     Raises
     ------
     ConfigError
-        If there is no such module, or it defines no function ``train``.
+        If there is no such module, or it does not define a function ``train``.
     """
     remedy = "give FILE.py with a function train, see docs/own_extractors.md"
     path = Path(module)
@@ -114,21 +114,22 @@ def train_network(
     folder : Path
         An existing folder.
     seed, settings, device, threads
-        What the trainer gets, see the module.
+        Arguments of the trainer, see the module.
     seconds : float
         Time limit.
     name : str
-        Of the attacker, for the log.
+        Name of the attacker, for the log.
 
     Returns
     -------
     str
-        What the trainer returned; empty for None.
+        The extractor that the trainer returned; empty for None.
 
     Raises
     ------
     DataError
-        If the trainer raises, if its process ends, or after the time limit (`TimeLimitError`); or as `read_record`.
+        If the trainer raises an error, its process ends, or the time limit passes (`TimeLimitError`); or as
+        `read_record`.
     """
     request = {
         "module": module,
@@ -200,7 +201,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 def serve() -> None:
     """Run the trainer of the request that the command line names; one line of JSON for each call of `progress`."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the trainer prints goes to its log
+    os.dup2(2, 1)  # the trainer's output goes to its log
 
     def reply(answer: Mapping[str, Any]) -> None:
         sys.stdout.flush()
@@ -217,10 +218,10 @@ def serve() -> None:
         training = TrainingSpeech.from_json(request["training"])
         given = (request["seed"], request["settings"], request["device"], request["threads"])
         network = train(training, Path(request["folder"]), *given, progress)
-        reply({"network": "" if network is None else str(network)})
+        reply({"network": str("" if network is None else network)})
     except DataError as error:
         reply({"error": error.text})
-    except BaseException as error:  # whatever it raises is the trainer's fault
+    except BaseException as error:  # any other error is the trainer's fault
         traceback.print_exc()
         reply({"error": f"{type(error).__name__}: {error}"})
 

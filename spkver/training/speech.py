@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class Utterance:
     original : Path
         The recording before anonymisation.
     versions : tuple of Path
-        What a network learns from: the anonymised versions, each with other random numbers, or the original alone.
+        The recordings to learn from: anonymised versions, each with other random numbers, or the original alone.
     """
 
     id: str
@@ -63,7 +64,7 @@ class HeldOut:
     tested: dict[str, Path] = field(repr=False)
     trials: list[tuple[str, str, bool]] = field(repr=False)
 
-    def eer(self, embed: Callable[[Path], NDArray]) -> float:
+    def eer(self, embed: Callable[[Path], NDArray[Any]]) -> float:
         """Return the equal error rate of cosines.
 
         Parameters
@@ -71,14 +72,12 @@ class HeldOut:
         embed : callable
             Returns the vector of a recording, shape (D,). A model is the mean of the unit vectors of its recordings.
         """
-        models = {
-            name: np.mean([_unit(embed(path)) for path in paths], axis=0)
-            for name, paths in self.enrolment.items()
-        }
+        models = {}
+        for name, paths in self.enrolment.items():
+            mean = np.mean([_unit(embed(path)) for path in paths], axis=0)
+            models[name] = _unit(mean)
         segments = {name: _unit(embed(path)) for name, path in self.tested.items()}
-        scores = np.array(
-            [_unit(models[model]) @ segments[segment] for model, segment, _ in self.trials]
-        )
+        scores = np.array([models[model] @ segments[segment] for model, segment, _ in self.trials])
         is_target = np.array([same for *_, same in self.trials])
         return float(eer(sort_scores(scores[is_target], scores[~is_target])))
 
@@ -86,14 +85,14 @@ class HeldOut:
 @one_line
 @dataclass(frozen=True)
 class TrainingSpeech:
-    """What a trainer gets.
+    """The speech that a trainer gets.
 
     Attributes
     ----------
     utterances : tuple of Utterance
         Recordings to train on, sorted by id.
     held_out : HeldOut
-        Trials of other speakers, of the same versions: for the choice of settings, and of when to stop.
+        Trials of other speakers with the same versions, to choose settings and to decide when to stop.
     anonymizer : AnonymizerConfig or None
         The anonymiser of the versions; None where recordings cannot be anonymised again.
     folder : Path
@@ -126,7 +125,7 @@ class TrainingSpeech:
         Parameters
         ----------
         seed : int
-            Two seeds give two versions; recordings that were made with a seed before are kept.
+            Each seed gives another version; recordings that were made before with the same seed are kept.
         jobs : int
             Worker processes.
 
@@ -204,7 +203,7 @@ class TrainingSpeech:
         )
 
 
-def _unit(vector: NDArray) -> NDArray[np.float64]:
+def _unit(vector: NDArray[Any]) -> NDArray[np.float64]:
     values = np.asarray(vector, np.float64)
     unit: NDArray[np.float64] = values / np.linalg.norm(values)
     return unit

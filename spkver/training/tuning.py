@@ -6,7 +6,7 @@ steps are used, and whether the tuned network is used at all.
 
     FOLDER/tuned.pt        its tensors, for the extractor campplus:tuned.pt
     FOLDER/training.json   equal error rates of the held-out speakers
-    FOLDER/unfinished.pt   what a killed training goes on from
+    FOLDER/unfinished.pt   the state from which a killed training continues
 
 References
 ----------
@@ -36,10 +36,11 @@ from spkver.training.crops import middle_crop, random_batch
 from spkver.training.process import RECORD
 from spkver.training.speech import TrainingSpeech
 
-NETWORK, UNFINISHED = "tuned.pt", "unfinished.pt"
+NETWORK = "tuned.pt"
+UNFINISHED = "unfinished.pt"
 
 _JUDGED_SECONDS = 4.0
-_CLASSIFIER = 10.0  # how much faster the classifier learns
+_CLASSIFIER = 10.0  # learning rate of the classifier, as a multiple of the network's
 _NEARLY_ONE = 1 - 1e-6
 
 Tensor = Any
@@ -53,7 +54,7 @@ class TuningConfig:
     ----------
     steps : int
     judged : int
-        Steps from one judgement by held-out speakers to the next.
+        Steps from one test on the held-out speakers to the next.
     batch : int
         Crops of a step.
     seconds : float [s]
@@ -64,9 +65,9 @@ class TuningConfig:
     margin : float [rad]
     scale : float
     draws : int
-        Most anonymised versions of a recording; there are no more than crops of it.
+        The most anonymised versions of a recording; never more than crops are taken of it.
     weights : str
-        Where the weights to start with are, see `spkver.extractors.find_weights`.
+        Folder or file of the weights to start with, see `spkver.extractors.find_weights`.
     """
 
     steps: int = 40
@@ -127,9 +128,8 @@ def train(
     def judge() -> None:
         tuner.judged[tuner.step] = training.held_out.eer(tuner.vector)
         if tuner.best == tuner.step:
-            tuner.save(
-                folder / NETWORK, {name: tensor.detach() for name, tensor in tuner.tensors.items()}
-            )
+            tensors = {name: tensor.detach() for name, tensor in tuner.tensors.items()}
+            tuner.save(folder / NETWORK, tensors)
         tuner.save(unfinished, tuner.state())
         rate = tuner.judged[tuner.step]
         progress(tuner.step, config.steps, f"steps, EER of held-out speakers {100 * rate:.1f} %")
@@ -171,11 +171,11 @@ class Tuner:
         The network; statistics of batches stay as they are.
     classifier : torch.Tensor of shape (speakers, D)
     step : int
-        Steps that were done.
+        Number of steps so far.
     judged : dict of int to float
         Equal error rate of the held-out speakers after some steps.
     bfloat16 : bool
-        Whether products are of this type, which processors that have it compute faster.
+        Whether products use this type, which is faster on processors that support it.
     """
 
     def __init__(self, config: TuningConfig, device: str) -> None:
@@ -190,8 +190,9 @@ class Tuner:
         self.tensors: dict[str, Tensor] = {}
         for name, value in weights.items():
             tensor = torch.from_numpy(np.array(value)).to(device)
-            is_tuned = tensor.is_floating_point() and "running" not in name
-            self.tensors[name] = tensor.float().requires_grad_() if is_tuned else tensor
+            if tensor.is_floating_point() and "running" not in name:
+                tensor = tensor.float().requires_grad_()
+            self.tensors[name] = tensor
         self.classifier: Tensor = None
 
     @property
@@ -234,14 +235,13 @@ class Tuner:
         """Return the vector of the middle of a recording."""
         import torch
 
+        frames = middle_crop(path, _JUDGED_SECONDS)[None]
         with torch.no_grad():
-            vector: NDArray[np.float32] = (
-                self._vectors(middle_crop(path, _JUDGED_SECONDS)[None])[0].cpu().numpy()
-            )
+            vector: NDArray[np.float32] = self._vectors(frames)[0].cpu().numpy()
         return vector
 
     def state(self) -> dict[str, Any]:
-        """Return all that `resume` needs."""
+        """Return the state for `resume`."""
         parts = {
             "tensors": self.tensors,
             "classifier": self.classifier,
@@ -250,7 +250,7 @@ class Tuner:
         return {**parts, "step": self.step, "judged": self.judged}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         import torch
 
         with torch.no_grad():
@@ -279,9 +279,8 @@ class Tuner:
         import torch
 
         inputs = torch.from_numpy(frames).to(self.device)
-        with torch.autocast(
-            self.device.partition(":")[0], dtype=torch.bfloat16, enabled=self.bfloat16
-        ):
+        kind = self.device.partition(":")[0]
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=self.bfloat16):
             vectors = campplus_vectors(self.tensors, inputs)
         return vectors.float()
 

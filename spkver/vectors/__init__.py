@@ -1,7 +1,7 @@
-"""Vectors: statistics of a segment in, one vector a segment out.
+"""Vectors: the statistics of each segment in, one vector a segment out.
 
 `Supervectors` are the MAP-adapted means. `train_total_variability` learns the subspace in which they vary, a
-`TotalVariability`, and `extract_ivectors` gives the `IVectors` in it.
+`TotalVariability`, and `extract_ivectors` returns the `IVectors` in it.
 """
 
 from spkver.vectors.ivectors import IVectorMethod, IVectors, extract_ivectors, open_ivectors
@@ -37,3 +37,37 @@ from spkver.vectors.total_variability import (
     train_total_variability,
     write_total_variability,
 )
+
+__all__ = [
+    "IVectorMethod",
+    "IVectors",
+    "JointFactorConfig",
+    "JointFactors",
+    "MapConfig",
+    "Supervectors",
+    "TotalVariability",
+    "TotalVariabilityConfig",
+    "adapt_multisession",
+    "adapt_supervectors",
+    "check_joint_ranks",
+    "check_rank",
+    "extract_ivectors",
+    "hidden_variables",
+    "map_means",
+    "minimum_divergence",
+    "open_ivectors",
+    "open_supervectors",
+    "pack",
+    "read_joint_factors",
+    "read_supervectors",
+    "read_total_variability",
+    "session_vectors",
+    "speaker_vectors",
+    "sum_by_model",
+    "train_joint_factors",
+    "train_total_variability",
+    "unpack",
+    "write_joint_factors",
+    "write_supervectors",
+    "write_total_variability",
+]

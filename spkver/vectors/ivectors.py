@@ -1,4 +1,4 @@
-"""i-vectors: the posterior mean of the factor of each segment, with its posterior variance where it is wanted.
+"""i-vectors: the posterior mean of the factor of each segment, with its posterior variance on request.
 
 References
 ----------
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,15 @@ def fast_terms(
     ----------
     model : TotalVariability
     method : {"weights", "eigen"}
-        "weights" takes the share of each component in the frames as its weight in the mixture, whatever the segment;
-        "eigen" takes the matrices T_c' T_c as diagonal in one basis.
+        "weights" assumes that each component's share of the frames is its weight in the mixture, in every segment;
+        "eigen" assumes that all matrices T_c' T_c are diagonal in one basis.
 
     Returns
     -------
     basis : ndarray of shape (R, R)
         Q, orthonormal, one vector a column.
     precisions : ndarray of shape (C, R)
-        d_c, what a frame of component c adds to the precision along each of them.
+        d_c: the precision along each of them that a frame of component c adds.
 
     References
     ----------
@@ -66,8 +66,8 @@ def fast_terms(
 
 
 def fast_posterior(
-    zeroth: NDArray, projected: NDArray, basis: NDArray, precisions: NDArray
-) -> tuple[NDArray, NDArray]:
+    zeroth: NDArray[Any], projected: NDArray[Any], basis: NDArray[Any], precisions: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return approximate posterior means and variances, shape (S, R) both.
 
         L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
@@ -75,7 +75,7 @@ def fast_posterior(
     Parameters
     ----------
     zeroth : ndarray of shape (S, C)
-        Counts n_c; float64, as all others.
+        Counts n_c; float64, like all arguments.
     projected : ndarray of shape (S, R)
         b, see `spkver.vectors.posteriors.likelihood_part`.
     basis, precisions : ndarray of shape (R, R) and (C, R)
@@ -99,7 +99,7 @@ class IVectors(Supervectors):
     models, segments : ndarray of str of shape (N,)
     vectors : ndarray or StoredArray of shape (N, R)
     variances : ndarray or StoredArray of shape (N, R), optional
-        Diagonals of the posterior covariances; what SIDEKIT calls uncertainty is these plus the squared vectors.
+        Diagonals of the posterior covariances; SIDEKIT's uncertainty is their sum with the squared vectors.
     """
 
     variances: Rows | None = None
@@ -126,8 +126,8 @@ def extract_ivectors(
     ----------
     model : TotalVariability
     statistics : Statistics
-        Of the mixture that the matrix belongs to; those in a file are read by blocks. A segment without frames has the
-        i-vector 0, and the variances 1.
+        Statistics of the mixture that the matrix belongs to; those in a file are read by blocks. A segment without
+        frames has the i-vector 0, and the variances 1.
     method : {"exact", "weights", "eigen"}
         The posterior, or one of the two approximations of `fast_terms`.
     variances : bool
@@ -145,7 +145,7 @@ def extract_ivectors(
     Raises
     ------
     DataError
-        If the statistics are not those of the matrix's mixture or not finite, or the file cannot be written.
+        If the statistics do not fit the matrix's mixture or are not finite, or the file cannot be written.
     ConfigError
         If there is no such method.
     """
@@ -155,14 +155,14 @@ def extract_ivectors(
         )
     model.check(statistics)
     shape = len(statistics), model.rank
-    names = ["vectors", "variances"] if variances else ["vectors"]
-    sizes = [
-        stop - start
-        for start, stop in posteriors.block_bounds(
-            len(statistics), model.rank, statistics.first.shape[1]
-        )
-    ]
-    fast = None if method == "exact" else fast_terms(model, method)
+    names = ["vectors"]
+    if variances:
+        names.append("variances")
+    fast = memory = None
+    if method != "exact":
+        fast = fast_terms(model, method)
+    elif not ships_items():
+        memory = posteriors.block_memory(statistics, model.rank)
     of_block = partial(
         _block_vectors,
         terms=model.terms(work=work, products=fast is None),
@@ -170,25 +170,26 @@ def extract_ivectors(
         variances=variances,
     )
     blocks = posteriors.blocks_of(statistics, model.rank)
+    sizes = posteriors.block_sizes(statistics, model.rank)
     if ships_items():
         pairs = work.map(partial(of_block, work=Work(1), memory=None), blocks, total=len(sizes))
     else:
-        memory = posteriors.block_memory(statistics, model.rank) if fast is None else None
         pairs = (of_block(block, work=work, memory=memory) for block in blocks)
-    found = (pair[: len(names)] for pair in progress(pairs, description="i-vectors", sizes=sizes))
+    pairs = progress(pairs, description="i-vectors", sizes=sizes)
+    columns = (pair[: len(names)] for pair in pairs)
     if destination is None:
         arrays = [np.empty(shape) for _ in names]
-        fill_rows(arrays, found)
+        fill_rows(arrays, columns)
         return IVectors(statistics.models, statistics.segments, *arrays)
     with new_file(destination, attributes={"kind": "i-vectors", "method": method}) as file:
         write_strings(file, "ids", statistics.segments)
         write_strings(file, "speakers", statistics.models)
-        fill_rows([file.create_dataset(name, shape, np.float64) for name in names], found)
+        fill_rows([file.create_dataset(name, shape, np.float64) for name in names], columns)
     return open_ivectors(destination)
 
 
 def open_ivectors(path: str | Path) -> IVectors:
-    """Refer to the i-vectors in a file of `extract_ivectors`; they are read by rows, on access.
+    """Open the i-vectors in a file of `extract_ivectors`; they are read by rows, on access.
 
     Raises
     ------
@@ -196,22 +197,25 @@ def open_ivectors(path: str | Path) -> IVectors:
         If the file is missing, cut short or of another kind, or shapes do not agree.
     """
     ids = read_arrays(path, "ids", "speakers")
+    vectors = stored_array(path, "vectors")
+    variances = None
     with open_file(path) as file:
-        names = [name for name in ("vectors", "variances") if name == "vectors" or name in file]
-    rows = {name: stored_array(path, name) for name in names}
+        has_variances = "variances" in file
+    if has_variances:
+        variances = stored_array(path, "variances")
     with errors_of(path, remedy="extract them again"):
-        return IVectors(ids["speakers"], ids["ids"], **rows)
+        return IVectors(ids["speakers"], ids["ids"], vectors, variances)
 
 
 def _block_vectors(
     block: Statistics,
     terms: posteriors.PosteriorTerms,
-    fast: tuple[NDArray, NDArray] | None,
+    fast: tuple[NDArray[Any], NDArray[Any]] | None,
     variances: bool,
     work: Work,
-    memory: NDArray | None,
-) -> tuple[NDArray, NDArray]:
-    """Vectors and variances, or nothing (n, 0), of a block."""
+    memory: NDArray[Any] | None,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The vectors and the variances of a block; variances that are not wanted may have the shape (n, 0)."""
     if fast is None:
         return posteriors.block_posteriors(
             block, terms, work=work, variances=variances, memory=memory

@@ -1,15 +1,15 @@
-"""Joint factor analysis: what is common to the sessions of a speaker (V, D), and what differs between them (U).
+"""Joint factor analysis: factors that the sessions of a speaker share (V, D), and factors that differ (U).
 
 The linear score of a session under a speaker is the inner product of their vectors (`speaker_vectors`,
 `session_vectors`); `spkver.backend.score_joint_factors` scores trials by it.
 
 The means of a session are m + V y + U x + D z: y and z belong to the speaker, x to the session, and all are N(0, I).
 V and U are matrices of low rank, D is diagonal. They are trained one after the other: V on the sums of each speaker, U
-on the sessions minus V y, D on what both leave.
+on the sessions minus V y, D on the rest.
 
-V and U are total variability matrices of those statistics, and their EM is that of `spkver.vectors.total_variability`;
-the formulas of D are here. All is in the space in which every Gaussian of the mixture has the covariance I, diagonal or
-full as it may be; D is diagonal there.
+V and U are total variability matrices of these statistics, trained by the EM of `spkver.vectors.total_variability`; the
+formulas of D are here. Everything is in the space in which every Gaussian of the mixture has the covariance I, whether
+its covariance is diagonal or full; D is diagonal there.
 
 References
 ----------
@@ -24,14 +24,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.arrays import Floats, fill_rows
+from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import read_arrays, write_arrays
@@ -108,7 +108,7 @@ def residual_sums(counts: Floats, sums: Floats, scales: Floats) -> tuple[Floats,
 
 
 def residual_m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
-    """Return the diagonal of D of maximum likelihood, d = cross / second; where there are no frames, that before."""
+    """Return the maximum-likelihood diagonal of D, d = cross / second; without frames, the value before."""
     return np.where(second > 0, cross / np.where(second > 0, second, 1.0), before)
 
 
@@ -121,7 +121,7 @@ class JointFactorConfig:
     speaker_rank, channel_rank : int
         Columns of V and of U.
     rounds : int
-        Rounds of EM of each of V, U and D.
+        Rounds of EM for each of V, U and D.
     residual : bool
         Train D; without it D is 0.
     seed : int
@@ -150,7 +150,7 @@ class JointFactorConfig:
 @one_line
 @dataclass(frozen=True)
 class JointFactors:
-    """V, U and D, the mixture's means and whitening that they belong to, and how their training went.
+    """V, U and D, the mixture's means and whitening that they belong to, and the history of their training.
 
     Attributes
     ----------
@@ -163,8 +163,8 @@ class JointFactors:
     means, factors, weights
         As in `spkver.vectors.TotalVariability`.
     log_likelihoods : ndarray of shape (3, I)
-        For V, U and D, in each round, the part of the mean log-likelihood of a speaker, a session, a speaker that
-        depends on it, in nat, under the parameters before the update.
+        For V, U and D, in each round: the part of the mean log-likelihood (of a speaker, a session and a speaker) that
+        depends on the matrix, in nat, under the parameters before the update.
     """
 
     speaker: Floats
@@ -176,23 +176,24 @@ class JointFactors:
     log_likelihoods: Floats = field(default_factory=lambda: np.empty((3, 0)))
 
     def __post_init__(self) -> None:
-        self.matrix("speaker"), self.matrix("channel")
-        if self.residual.shape != self.means.shape or not np.isfinite(self.residual).all():
-            text = (
-                f"expected a finite residual of shape {self.means.shape}, got {self.residual.shape}"
-            )
+        self.matrix("speaker")
+        self.matrix("channel")
+        shape = self.means.shape
+        if self.residual.shape != shape or not np.isfinite(self.residual).all():
+            text = f"expected a finite residual of shape {shape}, got {self.residual.shape}"
             raise DataError(text, remedy="train the joint factors again")
 
     def matrix(self, which: str) -> TotalVariability:
-        """Return V ("speaker"), U ("channel") or [V U] ("both") as what posteriors of factors are computed with."""
-        whole = [self.speaker, self.channel] if which == "both" else [getattr(self, which)]
-        return TotalVariability(
-            np.concatenate(whole, axis=2), self.means, self.factors, self.weights
-        )
+        """Return V ("speaker"), U ("channel") or [V U] ("both") as a matrix whose factors have posteriors."""
+        if which == "both":
+            loadings = np.concatenate([self.speaker, self.channel], axis=2)
+        else:
+            loadings = getattr(self, which)
+        return TotalVariability(loadings, self.means, self.factors, self.weights)
 
 
 def drawn_start(shape: tuple[int, int], config: JointFactorConfig) -> JointStart:
-    """Return what the seed draws for a mixture of C Gaussians in D dimensions, of the scatter that MAP assumes."""
+    """Return random matrices for C Gaussians in D dimensions, with the scatter that MAP adaptation assumes."""
     speaker = start_loadings(shape, config.speaker_rank, config.seed, "speaker factors")
     channel = start_loadings(shape, config.channel_rank, config.seed, "channel factors")
     return speaker, channel, np.full(shape, 1 / np.sqrt(RELEVANCE))
@@ -216,7 +217,7 @@ def train_joint_factors(
         Of that mixture; `models` are the speakers. Those in a file are read by blocks.
     config : JointFactorConfig
     start : tuple of ndarray, optional
-        V, U and D, whitened as in `JointFactors`, in place of those that the seed draws.
+        V, U and D to start from, whitened as in `JointFactors`; by default drawn with the seed.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -227,7 +228,7 @@ def train_joint_factors(
     Raises
     ------
     DataError
-        If the statistics are not those of this mixture, a number is not finite, or there are none.
+        If the statistics do not fit this mixture, a number is not finite, or there are none.
     ConfigError
         If a rank is higher than the speakers, the sessions or the mixture allow.
     """
@@ -239,27 +240,23 @@ def train_joint_factors(
             f"the residual to start from has shape {start[2].shape}, expected {mixture.means.shape}"
         )
     sums = sum_by_model(statistics)
-    of_speakers, of_sessions = (
-        TotalVariabilityConfig(
-            rank=rank, rounds=config.rounds, minimum_divergence=config.minimum_divergence
-        )
-        for rank in (config.speaker_rank, config.channel_rank)
+    of_speakers = TotalVariabilityConfig(
+        rank=config.speaker_rank, rounds=config.rounds, minimum_divergence=config.minimum_divergence
     )
     speaker = train_total_variability(mixture, sums, of_speakers, start=start[0], work=work)
-    row_of = {name: row for row, name in enumerate(sums.models)}
-    owners = np.array([row_of[name] for name in statistics.models], np.int64)
-    sessions = _less_factors(speaker, statistics, of=sums, owners=owners, work=work)[0]
+    owners = np.unique(statistics.models, return_inverse=True)[1]
+    sessions = _less_factors(speaker, statistics, sources=sums, owners=owners, work=work)[0]
+    of_sessions = replace(of_speakers, rank=config.channel_rank)
     channel = train_total_variability(mixture, sessions, of_sessions, start=start[1], work=work)
-    scales, likelihoods = np.zeros(mixture.means.shape), np.full(config.rounds, np.nan)
+    scales = np.zeros(mixture.means.shape)
+    likelihoods = np.full(config.rounds, np.nan)
     if config.residual:
         scales = start[2].reshape(mixture.means.shape).astype(np.float64)
-        left = sum_by_model(_less_factors(channel, sessions, work=work)[0])
+        rest = sum_by_model(_less_factors(channel, sessions, work=work)[0])
         for number in progress(range(config.rounds), description="residual", total=config.rounds):
-            sums_of_blocks = [
-                residual_sums(*block, scales) for block in model_blocks(channel, left)
-            ]
-            second, cross, likelihood = (sum(parts) for parts in zip(*sums_of_blocks, strict=True))
-            likelihoods[number] = likelihood / len(left)
+            of_blocks = [residual_sums(*block, scales) for block in model_blocks(channel, rest)]
+            second, cross, likelihood = (sum(parts) for parts in zip(*of_blocks, strict=True))
+            likelihoods[number] = likelihood / len(rest)
             logger.debug("residual round %d: %.6f nat per speaker", number + 1, likelihoods[number])
             scales = residual_m_step(second, cross, scales)
     matrices = speaker.loadings, channel.loadings, scales
@@ -268,26 +265,26 @@ def train_joint_factors(
 
 
 def check_joint_ranks(
-    config: JointFactorConfig, speakers: Sequence[str] | NDArray, *, width: int
+    config: JointFactorConfig, speakers: Sequence[str] | NDArray[Any], *, width: int
 ) -> None:
     """Raise an error if there are no sessions, given the speaker of each, or too few for matrices of these ranks."""
-    n_speakers, n_sessions = len(set(speakers)), len(speakers)
+    n_speakers = len(set(speakers))
+    n_sessions = len(speakers)
     if not n_sessions:
-        raise DataError("no statistics: expected those of at least one session")
-    for name, most, what in (
+        raise DataError("no statistics: expected at least one session")
+    for name, most, reason in (
         ("speaker_rank", n_speakers, f"there are only {n_speakers} speakers"),
         ("channel_rank", n_sessions, f"there are only {n_sessions} sessions"),
         ("speaker_rank", width, f"a supervector has only {width} dimensions"),
         ("channel_rank", width, f"a supervector has only {width} dimensions"),
     ):
-        if getattr(config, name) > most:
-            raise ConfigError(
-                f"joint_factors.{name} is {getattr(config, name)}, but {what}", remedy="lower it"
-            )
+        rank = getattr(config, name)
+        if rank > most:
+            raise ConfigError(f"joint_factors.{name} is {rank}, but {reason}", remedy="lower it")
 
 
 def unwhitened(loadings: Floats, factors: Floats) -> Floats:
-    """Return a matrix (C, D, R) of the whitened space in that of the frames."""
+    """Return a matrix (C, D, R) of the whitened space in the space of the frames."""
     return np.ascontiguousarray(np.moveaxis(unwhiten(np.moveaxis(loadings, 2, 0), factors), 0, 2))
 
 
@@ -297,11 +294,8 @@ def model_blocks(
     """Yield counts (n, C) and whitened centred sums (n, C, D) of block after block."""
     for start, stop in chunk_bounds(len(statistics), MODELS):
         counts = np.asarray(statistics.zeroth[start:stop]).astype(np.float64)
-        first = (
-            np.asarray(statistics.first[start:stop])
-            .astype(np.float64)
-            .reshape(-1, *model.means.shape)
-        )
+        first = np.asarray(statistics.first[start:stop]).astype(np.float64)
+        first = first.reshape(-1, *model.means.shape)
         with one_blas_thread():
             whitened = whiten(first - counts[:, :, None] * model.means, model.factors)
         yield counts, whitened
@@ -309,10 +303,10 @@ def model_blocks(
 
 def hidden_variables(
     model: JointFactors, statistics: Statistics, *, work: Work = ALL_CORES
-) -> tuple[NDArray, Floats, Floats, Floats]:
+) -> tuple[NDArray[Any], Floats, Floats, Floats]:
     """Return y, x and z of each speaker, from the statistics of all its sessions summed.
 
-    [y x] is the posterior mean of the factors of [V U] without D, and z that of the residual of what they leave.
+    [y x] is the posterior mean of the factors of [V U] without D, z the posterior mean of the residual of the rest.
 
     Parameters
     ----------
@@ -329,20 +323,21 @@ def hidden_variables(
     speaker : ndarray of shape (M, R)
         y.
     channel : ndarray of shape (M, Q)
-        x, that of all sessions together.
+        x, one for all sessions together.
     residual : ndarray of shape (M, C, D)
         z.
 
     Raises
     ------
     DataError
-        If the statistics are not those of the mixture, or not finite.
+        If the statistics do not fit the mixture, or are not finite.
     """
-    both, rank = model.matrix("both"), model.speaker.shape[2]
+    both = model.matrix("both")
     both.check(statistics)
     sums = sum_by_model(statistics)
-    left, factors = _less_factors(both, sums, work=work)
-    residual = [residual_posterior(*block, model.residual)[0] for block in model_blocks(both, left)]
+    rest, factors = _less_factors(both, sums, work=work)
+    residual = [residual_posterior(*block, model.residual)[0] for block in model_blocks(both, rest)]
+    rank = model.speaker.shape[2]
     return sums.models, factors[:, :rank], factors[:, rank:], np.concatenate(residual)
 
 
@@ -366,13 +361,14 @@ def speaker_vectors(
     DataError
         As for `hidden_variables`.
     """
-    both, rank = model.matrix("both"), model.speaker.shape[2]
+    both = model.matrix("both")
     both.check(statistics)
     sums = sum_by_model(statistics)
-    left, factors = _less_factors(both, sums, work=work)
+    rest, factors = _less_factors(both, sums, work=work)
+    rank = model.speaker.shape[2]
     vectors = np.empty((len(sums), model.means.size), statistics.first.dtype)
     matrix = model.speaker.reshape(-1, rank).T
-    for start, block in zip(range(0, len(sums), MODELS), model_blocks(both, left), strict=True):
+    for start, block in zip(range(0, len(sums), MODELS), model_blocks(both, rest), strict=True):
         rows = slice(start, start + MODELS)
         residual = residual_posterior(*block, model.residual)[0]
         with one_blas_thread():
@@ -414,17 +410,14 @@ def session_vectors(
         session = statistics.segments[int(np.argmin(totals > 0))]
         raise DataError(f"segment {session!r} has no frames", remedy="remove it from the lists")
     channel = model.matrix("channel")
-    left = _less_factors(channel, statistics, work=work)[0]
-    vectors = np.empty(left.first.shape, statistics.first.dtype)
-    blocks = model_blocks(channel, left)
-    fill_rows(
-        [vectors],
-        (
-            (sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True),)
-            for counts, sums in blocks
-        ),
-    )
-    return Supervectors(left.models, left.segments, vectors)
+    rest = _less_factors(channel, statistics, work=work)[0]
+    vectors = np.empty(rest.first.shape, statistics.first.dtype)
+    start = 0
+    for counts, sums in model_blocks(channel, rest):
+        stop = start + len(sums)
+        vectors[start:stop] = sums.reshape(len(sums), -1) / counts.sum(axis=1, keepdims=True)
+        start = stop
+    return Supervectors(rest.models, rest.segments, vectors)
 
 
 def write_joint_factors(path: str | Path, model: JointFactors) -> None:
@@ -434,12 +427,12 @@ def write_joint_factors(path: str | Path, model: JointFactors) -> None:
 
 
 def read_joint_factors(path: str | Path) -> JointFactors:
-    """Read what `write_joint_factors` has written.
+    """Read the joint factors that `write_joint_factors` wrote.
 
     Raises
     ------
     DataError
-        If the file is missing, cut short or of another kind, or what it holds are no joint factors.
+        If the file is missing, cut short or of another kind, or does not hold joint factors.
     """
     with errors_of(path, remedy="give a file of write_joint_factors"):
         return JointFactors(**read_arrays(path, *_NAMES))
@@ -449,14 +442,13 @@ def _less_factors(
     model: TotalVariability,
     statistics: Statistics,
     *,
-    of: Statistics | None = None,
+    sources: Statistics | None = None,
     owners: NDArray[np.int64] | None = None,
     work: Work,
 ) -> tuple[Statistics, Floats]:
-    """Statistics without what the factors of their sessions, or of others that own them, explain; and the factors."""
-    factors = np.asarray(
-        extract_ivectors(model, statistics if of is None else of, work=work).vectors
-    )
-    return without_factors(
-        statistics, unwhitened(model.loadings, model.factors), factors, owners
-    ), factors
+    """Statistics without the effect of their factors, or of factors of the sources that own them; and the factors."""
+    if sources is None:
+        sources = statistics
+    factors = np.asarray(extract_ivectors(model, sources, work=work).vectors)
+    loadings = unwhitened(model.loadings, model.factors)
+    return without_factors(statistics, loadings, factors, owners), factors

@@ -1,7 +1,7 @@
-"""Posteriors of the factor of each segment: what training and extraction share.
+"""Posteriors of the factor of each segment, for training and extraction.
 
 A segment's supervector is m + T h with the prior h ~ N(0, I). In the space in which every Gaussian has the covariance
-I, counts n_c and centred first-order sums f_c give
+I, the counts n_c and the centred first-order sums f_c give
 
     L = I + sum_c n_c T_c' T_c,   b = sum_c T_c' f_c,   h | segment ~ N(L^-1 b, L^-1)
 
@@ -11,8 +11,8 @@ statistics are read as they are.
 
 Symmetric matrices are packed: the lower triangles of many are rows of one array, factored in place. A row has the order
 of LAPACK's *rectangular full packed* form [1]_ (TRANSR = N, UPLO = L): n (n + 1) / 2 numbers, half of a matrix, and yet
-the routines run on blocks, as fast as those for whole matrices. `packed_places` says which entry is where; sums,
-products with matrices and means of packed rows are those of the matrices.
+the routines run on blocks, as fast as for whole matrices. `packed_places` gives the position of each entry. Sums and
+means of packed rows are packed sums and means of the matrices.
 
 LAPACK is called through SciPy's own pointers: SciPy's wrappers hold Python's lock, and threads would wait for it.
 
@@ -41,14 +41,17 @@ from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread, use_engine
 from spkver.mixture import Statistics
 
-_PLAIN, _LOWER, _AS_IS = b"N", b"L", b"N"  # TRANSR, UPLO, TRANS
-# letters, and addresses
+_PLAIN = b"N"  # TRANSR
+_LOWER = b"L"  # UPLO
+_AS_IS = b"N"  # TRANS
+# number of letters, and of addresses
 _ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3, 7)}
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-COLUMNS, WIDE = 1280, 480  # columns of packed matrices, and of first-order sums, in one task
+COLUMNS = 1280  # of packed matrices, in one task
+WIDE = 480  # columns of first-order sums, in one task
 PIECE = 32  # segments whose matrices are factored in one task
 _GROUP = 16  # components whose squares are taken in one task
 _BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
@@ -115,7 +118,7 @@ def unpack(packed: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def diagonal_places(rank: int) -> NDArray[np.int64]:
-    """Return where the diagonal stands in a packed row, shape (rank,), from the first entry to the last."""
+    """Return the positions of the diagonal in a packed row, from its first entry to its last, shape (rank,)."""
     rows, columns = packed_places(rank)
     places = np.flatnonzero(rows == columns)
     places = places[np.argsort(rows[places])]
@@ -130,17 +133,18 @@ def squares(matrices: Floats, *, out: Floats | None = None) -> Floats:
     ----------
     matrices : ndarray of shape (n, D, R)
     out : ndarray of shape (n, R (R + 1) / 2), optional
-        Where to put them.
+        Array for the result.
 
     Returns
     -------
     ndarray of shape (n, R (R + 1) / 2)
     """
     n_matrices, depth, rank = matrices.shape
-    packed = np.empty((n_matrices, packed_length(rank))) if out is None else out
-    packed[:] = 0
-    _add_squares(packed, np.ascontiguousarray(matrices, np.float64), rank, depth)
-    return packed
+    if out is None:
+        out = np.empty((n_matrices, packed_length(rank)))
+    out[:] = 0
+    _add_squares(out, np.ascontiguousarray(matrices, np.float64), rank, depth)
+    return out
 
 
 def add_outer_products(packed: Floats, vectors: Floats) -> None:
@@ -154,7 +158,7 @@ def factor(packed: Floats) -> NDArray[np.bool_]:
     Returns
     -------
     ndarray of bool of shape (n,)
-        Whether the matrix was positive definite; the rows of others are spoilt.
+        Whether the matrix was positive definite; rows of other matrices are not usable any more.
     """
     return _in_place("dpftrf", packed)
 
@@ -174,12 +178,13 @@ def solve(factors: Floats, right: Floats) -> None:
     right : ndarray of shape (n, R) or (n, m, R)
         One or m right-hand sides of each matrix.
     """
-    routine, status = _routine("dpftrs"), ctypes.c_int(0)
-    rank, sides = (
-        ctypes.c_int(right.shape[-1]),
-        ctypes.c_int(right.shape[1] if right.ndim == 3 else 1),
-    )
-    n, m, info = _at(rank), _at(sides), _at(status)
+    routine = _routine("dpftrs")
+    rank = ctypes.c_int(right.shape[-1])
+    sides = ctypes.c_int(1)
+    if right.ndim == 3:
+        sides.value = right.shape[1]
+    status = ctypes.c_int(0)
+    n, m, info = map(ctypes.addressof, (rank, sides, status))
     for matrix, target in zip(_rows(factors), _rows(right), strict=True):
         routine(_PLAIN, _LOWER, n, m, matrix, target, n, info)
 
@@ -190,7 +195,9 @@ def log_determinants(factors: Floats) -> Floats:
     return 2 * np.log(factors[:, places]).sum(axis=1)
 
 
-def likelihood_part(projected: NDArray, means: NDArray, log_determinants: NDArray) -> Floats:
+def likelihood_part(
+    projected: NDArray[Any], means: NDArray[Any], log_determinants: NDArray[Any]
+) -> Floats:
     """Return the part of each segment's log-likelihood that depends on T, in nat: (b' h - log det L) / 2, shape (S,).
 
     Parameters
@@ -208,7 +215,7 @@ def likelihood_part(projected: NDArray, means: NDArray, log_determinants: NDArra
 
 @dataclass(frozen=True)
 class PosteriorTerms:
-    """What the posteriors of segments need of a matrix T, so that statistics are used as they are.
+    """The terms of segments' posteriors that depend on the matrix T alone; statistics need no centring or whitening.
 
     Attributes
     ----------
@@ -217,7 +224,7 @@ class PosteriorTerms:
     loadings : ndarray of shape (C * D, R)
         S_c^-T T_c for S_c S_c' the covariance of the component and T_c in the whitened space.
     offsets : ndarray of shape (C, R)
-        m_c' S_c^-T T_c: what the centring takes from b for each frame of a component.
+        m_c' S_c^-T T_c: centring subtracts it from b for each frame of a component.
     """
 
     products: Floats
@@ -233,7 +240,7 @@ class PosteriorTerms:
 def posterior_terms(
     loadings: Floats, means: Floats, factors: Floats, *, work: Work, products: bool = True
 ) -> PosteriorTerms:
-    """Return what posteriors need of a matrix, once for all segments.
+    """Return the terms of posteriors that depend on the matrix alone.
 
     Parameters
     ----------
@@ -244,30 +251,35 @@ def posterior_terms(
         `spkver.mixture.whitening_factors`.
     work : spkbase.work.Work
     products : bool
-        Without them only b can be had.
+        Whether to compute `products`; b can be computed without them.
     """
     rank = loadings.shape[2]
-    packed = np.empty((len(loadings) if products else 0, packed_length(rank)))
-    groups = chunk_bounds(len(packed), _GROUP)
-    share_out(
-        work, lambda bounds: squares(loadings[slice(*bounds)], out=packed[slice(*bounds)]), groups
-    )
-    turned = np.swapaxes(factors, 1, -1)
-    raw = loadings / factors[:, :, None] if factors.ndim == 2 else np.linalg.solve(turned, loadings)
+    n_products = len(loadings) if products else 0
+    packed = np.empty((n_products, packed_length(rank)))
+
+    def fill(bounds: tuple[int, int]) -> None:
+        rows = slice(*bounds)
+        squares(loadings[rows], out=packed[rows])
+
+    share_out(work, fill, chunk_bounds(n_products, _GROUP))
+    if factors.ndim == 2:
+        raw = loadings / factors[:, :, None]
+    else:
+        raw = np.asarray(np.linalg.solve(np.swapaxes(factors, 1, 2), loadings), np.float64)
     with one_blas_thread():
         offsets = np.matmul(means[:, None, :], raw)[:, 0]
     return PosteriorTerms(packed, np.ascontiguousarray(raw.reshape(-1, rank), np.float64), offsets)
 
 
 def counts_of(statistics: Statistics) -> Floats:
-    """Return the zeroth order in float64; counts below 1e-100, whose products would be denormal, as 0."""
+    """Return the counts in float64; counts below 1e-100, whose products would be denormal, become 0."""
     zeroth = np.asarray(statistics.zeroth).astype(np.float64)
     zeroth[np.abs(zeroth) < 1e-100] = 0
     return zeroth
 
 
 def block_bounds(n_segments: int, rank: int, width: int) -> list[tuple[int, int]]:
-    """Return (start, stop) of blocks of segments: of like length, fixed by the data, small enough for the memory.
+    """Return (start, stop) of blocks of segments: of similar length, fixed by the data, small enough for the memory.
 
     Examples
     --------
@@ -285,10 +297,15 @@ def blocks_of(statistics: Statistics, rank: int) -> Iterator[Statistics]:
         yield statistics.part(*bounds)
 
 
-def block_memory(statistics: Statistics, rank: int) -> Floats:
-    """Return memory for the packed matrices of any block: what is used again need not be cleared by the system."""
+def block_sizes(statistics: Statistics, rank: int) -> list[int]:
+    """Return the number of segments of each block of `blocks_of`."""
     bounds = block_bounds(len(statistics), rank, statistics.first.shape[1])
-    return np.empty((max(stop - start for start, stop in bounds), packed_length(rank)))
+    return [stop - start for start, stop in bounds]
+
+
+def block_memory(statistics: Statistics, rank: int) -> Floats:
+    """Return memory for the packed matrices of any block: reused memory need not be cleared by the system again."""
+    return np.empty((max(block_sizes(statistics, rank)), packed_length(rank)))
 
 
 def block_posteriors(
@@ -299,7 +316,7 @@ def block_posteriors(
     variances: bool = False,
     memory: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Return the posterior means (n, R) and variances (n, R), or nothing (n, 0), of a block of segments.
+    """Return the posterior means (n, R) of a block of segments, and their variances (n, R), or (n, 0) without them.
 
     Parameters
     ----------
@@ -308,7 +325,7 @@ def block_posteriors(
     work : spkbase.work.Work
         Its workers share the block; the result does not depend on their number.
     variances : bool
-        Give the diagonals of L^-1.
+        Return the diagonals of L^-1.
     memory : ndarray of shape (at least n, R (R + 1) / 2), optional
         `block_memory`.
 
@@ -321,7 +338,7 @@ def block_posteriors(
     projected = project(block, counts, np.asarray(block.first), terms, work)
     matrices = precisions(counts, terms, work, memory)
 
-    def of_rows(bounds: tuple[int, int]) -> tuple[NDArray, NDArray]:
+    def of_rows(bounds: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any]]:
         rows = slice(*bounds)
         means, _ = solve_rows(matrices[rows], projected[rows], block.segments[rows])
         if not variances:
@@ -336,38 +353,39 @@ def block_posteriors(
 def share_out(
     work: Work, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> list[Result]:
-    """Return ``function(item)`` of each item from threads of this process, so that it may fill arrays of its caller.
+    """Return ``function(item)`` for each item, run in threads of this process: it may fill arrays of its caller.
 
-    The parts of a block are hundreds of megabytes: to send them to other processes would take longer than the work.
+    The parts of a block are hundreds of megabytes: sending them to other processes would take longer than the work.
     """
     with use_engine("threads"):
         return list(work.map(function, items))
 
 
 def project(
-    block: Statistics, counts: Floats, first: NDArray, terms: PosteriorTerms, work: Work
+    block: Statistics, counts: Floats, first: NDArray[Any], terms: PosteriorTerms, work: Work
 ) -> Floats:
-    """Return b = sum_c T_c' f_c of each segment, shape (n, R), from statistics as they are; checks these."""
+    """Return b = sum_c T_c' f_c of each segment, shape (n, R), from raw statistics, which are checked."""
 
     def of_columns(bounds: tuple[int, int]) -> Floats:
         # with the segments along the rows the product is a third faster where the rank is low
         columns = slice(*bounds)
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found below
+        with np.errstate(
+            invalid="ignore", over="ignore"
+        ):  # numbers that are not finite are found below
             return terms.loadings[columns].T @ first[:, columns].astype(np.float64).T
 
     parts = share_out(work, of_columns, chunk_bounds(first.shape[1], WIDE))
     with np.errstate(invalid="ignore", over="ignore"), one_blas_thread():
         projected = reduce(np.add, parts).T - counts @ terms.offsets
-    for good, what in (
-        (np.isfinite(projected).all(axis=1) & np.isfinite(counts).all(axis=1), "are not finite"),
+    is_finite = np.isfinite(projected).all(axis=1) & np.isfinite(counts).all(axis=1)
+    for good, problem in (
+        (is_finite, "are not finite"),
         (~(counts < 0).any(axis=1), "have counts below 0"),
         ((counts < _MOST_FRAMES).all(axis=1), "have counts too large to be computed with"),
     ):
         if not good.all():
-            name = str(block.segments[np.argmin(good)])
-            raise DataError(
-                f"the statistics of segment {name!r} {what}", remedy="compute the statistics again"
-            )
+            text = f"the statistics of segment {str(block.segments[np.argmin(good)])!r} {problem}"
+            raise DataError(text, remedy="compute the statistics again")
     return np.asarray(projected)
 
 
@@ -375,19 +393,22 @@ def precisions(
     counts: Floats, terms: PosteriorTerms, work: Work, memory: Floats | None = None
 ) -> Floats:
     """Return L = I + sum_c n_c T_c' T_c of each segment, packed, shape (n, R (R + 1) / 2)."""
-    shape = len(counts), packed_length(terms.rank)
-    matrices = np.empty(shape) if memory is None else memory[: len(counts)]
+    if memory is None:
+        memory = np.empty((len(counts), packed_length(terms.rank)))
+    matrices = memory[: len(counts)]
 
     def fill(bounds: tuple[int, int]) -> None:
         columns = slice(*bounds)
         np.matmul(counts, terms.products[:, columns], out=matrices[:, columns])
 
-    share_out(work, fill, chunk_bounds(shape[1], COLUMNS))
+    share_out(work, fill, chunk_bounds(matrices.shape[1], COLUMNS))
     matrices[:, diagonal_places(terms.rank)] += 1
     return matrices
 
 
-def solve_rows(matrices: Floats, projected: Floats, segments: NDArray) -> tuple[Floats, Floats]:
+def solve_rows(
+    matrices: Floats, projected: Floats, segments: NDArray[Any]
+) -> tuple[Floats, Floats]:
     """Return h = L^-1 b (n, R) and `likelihood_part` (n,); packed precisions L are replaced by their factors."""
     good = factor(matrices)
     if not good.all():
@@ -407,9 +428,9 @@ class EmSums:
     second : ndarray of shape (C, R (R + 1) / 2)
         Packed A_c = sum_s n_c (L^-1 + h h').
     cross : ndarray of shape (R, C * D)
-        sum_s h f', f as it is, neither centred nor whitened.
+        sum_s h f', with f neither centred nor whitened.
     counted : ndarray of shape (R, C)
-        sum_s h n', which centring needs.
+        sum_s h n', for centring.
     moment : ndarray of shape (R (R + 1) / 2,)
         Packed sum_s (L^-1 + h h').
     log_likelihood : float
@@ -428,8 +449,12 @@ class EmSums:
     def empty(cls, n_components: int, width: int, rank: int) -> EmSums:
         """Return the sums over no segment; `width` is C D."""
         length = packed_length(rank)
-        cross, counted = np.zeros((rank, width)), np.zeros((rank, n_components))
-        return cls(np.zeros((n_components, length)), cross, counted, np.zeros(length))
+        return cls(
+            second=np.zeros((n_components, length)),
+            cross=np.zeros((rank, width)),
+            counted=np.zeros((rank, n_components)),
+            moment=np.zeros(length),
+        )
 
     def __add__(self, other: EmSums) -> EmSums:
         return EmSums(*map(add, vars(self).values(), vars(other).values()))
@@ -460,17 +485,18 @@ def add_block(
     Raises
     ------
     DataError
-        If statistics are not finite, or counts are below 0; the sums are as before then.
+        If statistics are not finite, or counts are below 0; the sums are then unchanged.
 
     References
     ----------
     Kenny, Boulianne and Dumouchel, proposition 3.
     """
-    counts, first = counts_of(block), np.asarray(block.first)
+    counts = counts_of(block)
+    first = np.asarray(block.first)
     projected = project(block, counts, first, terms, work)
     matrices = precisions(counts, terms, work, memory)
 
-    def moments(bounds: tuple[int, int]) -> tuple[NDArray, NDArray, NDArray]:
+    def moments(bounds: tuple[int, int]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         rows = slice(*bounds)
         vectors, likelihoods = solve_rows(matrices[rows], projected[rows], block.segments[rows])
         invert(matrices[rows])
@@ -478,7 +504,8 @@ def add_block(
         return vectors, likelihoods, matrices[rows].sum(axis=0)
 
     of_pieces = share_out(work, moments, chunk_bounds(len(counts), PIECE))
-    vectors = np.concatenate([piece[0] for piece in of_pieces]).T
+    rows, likelihoods, sums_of_pieces = zip(*of_pieces, strict=True)
+    vectors = np.concatenate(rows).T
 
     def add_second(bounds: tuple[int, int]) -> None:
         columns = slice(*bounds)
@@ -492,25 +519,30 @@ def add_block(
     share_out(work, add_cross, chunk_bounds(first.shape[1], WIDE))
     with one_blas_thread():
         sums.counted += vectors @ counts
-    # first those of the block, then one sum: so it is the same where blocks come from workers
-    sums.moment += reduce(np.add, [piece[2] for piece in of_pieces])
-    sums.log_likelihood += float(np.concatenate([piece[1] for piece in of_pieces]).sum())
+    # pieces are summed within the block first: so sums are the same where blocks come from workers
+    sums.moment += reduce(np.add, sums_of_pieces)
+    sums.log_likelihood += float(np.concatenate(likelihoods).sum())
     sums.n_segments += len(counts)
 
 
 def _add_squares(packed: Floats, matrices: Floats, rank: int, depth: int) -> None:
-    routine, sizes = _routine("dsfrk"), (ctypes.c_int(rank), ctypes.c_int(depth))
+    routine = _routine("dsfrk")
     factor = ctypes.c_double(1.0)
-    alpha, n, k = _at(factor), _at(sizes[0]), _at(sizes[1])
+    rows = ctypes.c_int(rank)
+    columns = ctypes.c_int(depth)
+    alpha = ctypes.addressof(factor)
+    n = ctypes.addressof(rows)
+    k = ctypes.addressof(columns)
     for target, source in zip(_rows(packed), _rows(matrices), strict=True):
         routine(_PLAIN, _LOWER, _AS_IS, n, k, alpha, source, n, alpha, target)
 
 
 def _in_place(name: str, packed: Floats) -> NDArray[np.bool_]:
-    routine, status = _routine(name), ctypes.c_int(0)
+    routine = _routine(name)
+    status = ctypes.c_int(0)
     rank = ctypes.c_int(rank_of(packed.shape[1]))
     good = np.empty(len(packed), bool)
-    n, info = _at(rank), _at(status)
+    n, info = map(ctypes.addressof, (rank, status))
     for row, target in enumerate(_rows(packed)):
         routine(_PLAIN, _LOWER, n, target, info)
         good[row] = status.value == 0
@@ -523,28 +555,25 @@ def _rows(array: Floats) -> range:
         raise TypeError(
             f"expected float64 in C order, got {array.dtype} with strides {array.strides}"
         )
-    width = array.nbytes // len(array) if len(array) else 8
+    if not len(array):
+        return range(0)
     begin = array.ctypes.data
-    return range(begin, begin + len(array) * width, width)
-
-
-def _at(value: Any) -> int:
-    return ctypes.addressof(value)
+    return range(begin, begin + array.nbytes, array.nbytes // len(array))
 
 
 @cache
 def _routine(name: str) -> Callable[..., None]:
-    """A routine of LAPACK that SciPy brings, called without Python's lock."""
+    """A routine of SciPy's LAPACK, called without Python's lock."""
     from scipy import LowLevelCallable
     from scipy.linalg import cython_lapack
 
     capsule = LowLevelCallable.from_cython(cython_lapack, name)
     signature = capsule.signature.encode()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     capsules: Any = cython_lapack.__pyx_capi__
     address = pointer(capsules[name], signature)
     n_letters, n_addresses = _ARGUMENTS[name]
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_char_p] * n_letters, *[ctypes.c_void_p] * n_addresses)(
-        address
-    )
+    arguments = [ctypes.c_char_p] * n_letters + [ctypes.c_void_p] * n_addresses
+    return ctypes.CFUNCTYPE(None, *arguments)(address)

@@ -1,7 +1,7 @@
-"""MAP adaptation of the means and the supervectors that they make.
+"""MAP adaptation of a mixture's means, and supervectors of the adapted means.
 
-Sums over the sessions of models, and sessions minus factors, are computed on access: nothing is held but counts and
-factors, so the statistics of all sessions may be in a file.
+Sums over the sessions of models, and sessions minus factors, are computed on access: only counts and factors are held
+in memory, so the statistics of all sessions may be in a file.
 
 References
 ----------
@@ -40,18 +40,18 @@ from spkver.sidekit import (
 
 VECTORS = 32  # supervectors in one task and in one block of a file
 _SESSIONS = 256  # read together
-_ROWS = 64  # whose shifts are in memory together
+_ROWS = 64  # sessions whose shifts are in memory together
 
 _EPSILON = float(np.finfo(np.float32).eps)
 
 
 def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
-    """Return the statistics of each model, those of its sessions added in their order; models sorted by id.
+    """Return the statistics of each model, summed over its sessions in their order; models are sorted by id.
 
     Parameters
     ----------
     statistics : Statistics
-        Of sessions; `models` names their models.
+        Of sessions; `models` are their models.
     dtype : dtype
         Of the sums.
 
@@ -63,21 +63,19 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
     names, owner = np.unique(statistics.models, return_inverse=True)
     rows_of_models = np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])
 
-    def sums_of(array: Rows, models: NDArray[np.int64]) -> NDArray:
+    def sums_of(array: Rows, models: NDArray[np.int64]) -> NDArray[Any]:
         sums = np.zeros((len(models), array.shape[1]), dtype)
         rows = [rows_of_models[model] for model in models]
         owners = np.repeat(np.arange(len(models)), [*map(len, rows)])
         numbers = np.concatenate([*rows, np.empty(0, np.int64)])
         for start, stop in chunk_bounds(len(numbers), _SESSIONS):
-            for owner, session in zip(
-                owners[start:stop], np.asarray(array[numbers[start:stop]]), strict=True
-            ):
+            sessions = np.asarray(array[numbers[start:stop]])
+            for owner, session in zip(owners[start:stop], sessions, strict=True):
                 sums[owner] += session
         return sums
 
-    first = ComputedRows(
-        (len(names), statistics.first.shape[1]), partial(sums_of, statistics.first), dtype
-    )
+    shape = len(names), statistics.first.shape[1]
+    first = ComputedRows(shape, partial(sums_of, statistics.first), dtype)
     zeroth = sums_of(statistics.zeroth, np.arange(len(names)))
     return Statistics(names, names, zeroth, cast("Rows", first))
 
@@ -99,7 +97,7 @@ def without_factors(
     vectors : ndarray of shape (H, R)
         h.
     owners : ndarray of int64 of shape (S,), optional
-        Which row of `vectors` is that of each session; by default they are one a session.
+        Row of `vectors` for each session; by default each session has its own row.
 
     Returns
     -------
@@ -109,18 +107,15 @@ def without_factors(
     n_components, dimension, rank = loadings.shape
     matrix = np.ascontiguousarray(loadings.reshape(-1, rank).T)
     zeroth = np.asarray(statistics.zeroth).astype(np.float64)
-    whose = np.arange(len(statistics)) if owners is None else owners
+    rows_of_sessions = np.arange(len(statistics)) if owners is None else owners
 
     @one_blas_thread()
     def shifted(sessions: NDArray[np.int64]) -> Floats:
-        first = (
-            np.asarray(statistics.first[sessions])
-            .astype(np.float64)
-            .reshape(-1, n_components, dimension)
-        )
+        first = np.asarray(statistics.first[sessions]).astype(np.float64)
+        first = first.reshape(-1, n_components, dimension)
         for start, stop in chunk_bounds(len(sessions), _ROWS):
             some = sessions[start:stop]
-            used, rows = np.unique(whose[some], return_inverse=True)
+            used, rows = np.unique(rows_of_sessions[some], return_inverse=True)
             shifts = (vectors[used] @ matrix).reshape(-1, n_components, dimension)
             first[start:stop] -= zeroth[some][:, :, None] * shifts[rows]
         return first.reshape(len(sessions), -1)
@@ -130,8 +125,13 @@ def without_factors(
 
 
 def map_means(
-    zeroth: NDArray, first: NDArray, means: NDArray, relevance: float, *, epsilon: float = 0.0
-) -> NDArray:
+    zeroth: NDArray[Any],
+    first: NDArray[Any],
+    means: NDArray[Any],
+    relevance: float,
+    *,
+    epsilon: float = 0.0,
+) -> NDArray[Any]:
     """Return the means of a mixture adapted to the statistics of a speaker.
 
         m'_c = a_c f_c / n_c + (1 - a_c) m_c,   a_c = n_c / (n_c + r)
@@ -139,13 +139,13 @@ def map_means(
     Parameters
     ----------
     zeroth : ndarray of shape (..., C)
-        Counts n_c; float64, as all others.
+        Counts n_c; float64, like all arrays.
     first : ndarray of shape (..., C, D)
         Sums f_c of the frames, not centred.
     means : ndarray of shape (C, D)
         Prior means m_c.
     relevance : float
-        Frames r at which the data weigh as much as the prior.
+        Number of frames r at which the data weigh as much as the prior.
     epsilon : float
         Added to the counts n_c in a_c, as SIDEKIT does for single sessions.
 
@@ -174,7 +174,7 @@ def map_means(
 
 @one_blas_thread()
 def supervector_scale(mixture: GaussianMixture) -> Floats:
-    """Return what means are multiplied by for a normalised supervector: sqrt(w_c / v_c), or sqrt(w_c) L_c^-1.
+    """Return the factors from means to a normalised supervector: sqrt(w_c / v_c), or sqrt(w_c) L_c^-1.
 
     The inner product of normalised supervectors m and m' is sum_c w_c m_c' S_c^-1 m'_c; L_c is the lower Cholesky
     factor of a full covariance S_c.
@@ -189,9 +189,8 @@ def supervector_scale(mixture: GaussianMixture) -> Floats:
     """
     if not mixture.has_full_covariances:
         return np.sqrt(mixture.weights[:, None] / mixture.variances).reshape(-1)
-    return np.asarray(
-        np.sqrt(mixture.weights)[:, None, None] * np.linalg.inv(whitening_factors(mixture))
-    )
+    inverses = np.linalg.inv(whitening_factors(mixture))
+    return np.asarray(np.sqrt(mixture.weights)[:, None, None] * inverses)
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class MapConfig:
     Attributes
     ----------
     relevance : float
-        Frames at which the data weigh as much as the prior.
+        Number of frames at which the data weigh as much as the prior.
     normalise : bool
         Scale supervectors by sqrt(weight / variance), so that their inner product bounds the divergence of the models.
     """
@@ -224,14 +223,13 @@ class Supervectors:
     vectors : ndarray or StoredArray of shape (N, C * D)
     """
 
-    models: NDArray
-    segments: NDArray
+    models: NDArray[Any]
+    segments: NDArray[Any]
     vectors: Rows
 
     def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or not len(self.models) == len(self.segments) == len(
-            self.vectors
-        ):
+        lengths = {len(self.models), len(self.segments), len(self.vectors)}
+        if self.vectors.ndim != 2 or len(lengths) > 1:
             got = f"{len(self.models)}, {len(self.segments)}, {self.vectors.shape}"
             raise DataError(f"expected models (N,), segments (N,) and vectors (N, K); got {got}")
 
@@ -239,12 +237,11 @@ class Supervectors:
         return len(self.models)
 
     def embeddings(self) -> Embeddings:
-        """Return the vectors in memory, models as speakers; ids are segments, with their models where some repeat."""
+        """Return the vectors in memory, models as speakers; ids are segments, after their models if some repeat."""
         ids = self.segments
         if len(set(ids)) < len(self):
-            ids = np.array(
-                [f"{model} {name}" for model, name in zip(self.models, ids, strict=True)], object
-            )
+            rows = zip(self.models, self.segments, strict=True)
+            ids = np.array([f"{model} {segment}" for model, segment in rows], object)
         return Embeddings(ids, self.models, np.asarray(self.vectors))
 
 
@@ -272,7 +269,7 @@ def adapt_supervectors(
         The result does not depend on the number of workers.
     destination : path, optional
         Rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts, and are read
-        from it when they are asked for.
+        from it on access.
 
     Returns
     -------
@@ -282,31 +279,32 @@ def adapt_supervectors(
     Raises
     ------
     DataError
-        If the statistics are not those of this mixture, a number is not finite, or the file cannot be written.
+        If the statistics do not fit this mixture, a number is not finite, or the file cannot be written.
     """
-    if not isinstance(config, MapConfig):
-        config = MapConfig() if config is None else MapConfig(relevance=config)
+    if config is None:
+        config = MapConfig()
+    elif not isinstance(config, MapConfig):
+        config = MapConfig(relevance=config)
     statistics.check(*mixture.means.shape)
     scale = None
     if config.normalise:
-        scale = supervector_scale(mixture)
-        scale = scale if mixture.has_full_covariances else scale.reshape(mixture.means.shape)
+        scale = supervector_scale(mixture).reshape(mixture.variances.shape)
     adapt = partial(
         _adapt_block, means=mixture.means, scale=scale, relevance=config.relevance, epsilon=epsilon
     )
     bounds = chunk_bounds(len(statistics), VECTORS)
-    blocks = work.map(
-        adapt, (statistics.part(start, stop) for start, stop in bounds), total=len(bounds)
-    )
-    models, segments, width = statistics.models, statistics.segments, mixture.means.size
+    parts = (statistics.part(start, stop) for start, stop in bounds)
+    blocks = work.map(adapt, parts, total=len(bounds))
+    models = statistics.models
+    segments = statistics.segments
+    width = mixture.means.size
     if destination is None:
         vectors = np.empty((len(models), width), statistics.first.dtype)
         fill_rows((vectors,), ((rows,) for rows in blocks))
         return Supervectors(models, segments, vectors)
     pairs = ((np.ones((len(rows), 1), np.float32), rows) for rows in blocks)
-    return Supervectors(
-        models, segments, write_stat_blocks(destination, models, segments, (1, width), pairs).stat1
-    )
+    server = write_stat_blocks(destination, models, segments, (1, width), pairs)
+    return Supervectors(models, segments, server.stat1)
 
 
 def adapt_multisession(
@@ -341,13 +339,13 @@ def adapt_multisession(
 
 
 def open_supervectors(path: str | Path) -> Supervectors:
-    """Refer to the supervectors in a file; `vectors` are read by rows, on access."""
+    """Open the supervectors in a file; `vectors` are read by rows, on access."""
     models, segments, _, vectors = open_stat_server(path)
     return Supervectors(models, segments, vectors)
 
 
 def read_supervectors(path: str | Path) -> Supervectors:
-    """Read the supervectors of a file that `write_supervectors`, a recipe or SIDEKIT wrote, all of them, in float32.
+    """Read all supervectors of a file that `write_supervectors`, a recipe or SIDEKIT wrote, in float32.
 
     Raises
     ------
@@ -373,10 +371,15 @@ def write_supervectors(path: str | Path, supervectors: Supervectors) -> None:
 
 
 def _adapt_block(
-    statistics: Statistics, means: NDArray, scale: NDArray | None, relevance: float, epsilon: float
-) -> NDArray:
+    statistics: Statistics,
+    means: NDArray[Any],
+    scale: NDArray[Any] | None,
+    relevance: float,
+    epsilon: float,
+) -> NDArray[Any]:
     """Return the supervectors of a block, in the dtype of the statistics."""
-    zeroth, first = np.asarray(statistics.zeroth), np.asarray(statistics.first)
+    zeroth = np.asarray(statistics.zeroth)
+    first = np.asarray(statistics.first)
     vectors = np.empty_like(first)
     # a row at a time stays in the cache
     for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):

@@ -2,7 +2,7 @@
 
 The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector is the posterior mean of h. EM alternates
 the E-step of `spkver.vectors.posteriors` with `m_step` and `minimum_divergence`, in the space in which every Gaussian
-of the mixture has the covariance I, diagonal or full as it may be.
+of the mixture has the covariance I, whether its covariance is diagonal or full.
 
 References
 ----------
@@ -41,7 +41,7 @@ MinimumDivergence = Literal["right", "sidekit", "none"]
 # a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
 RELEVANCE = 16.0
 _GROUP = 8  # components in one task of the M-step
-_EMPTY = 1e-90  # a component that carries less of all frames says nothing about its rows
+_EMPTY = 1e-90  # a component with fewer frames in total does not determine its rows
 
 _KIND = "total variability"
 _NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
@@ -60,7 +60,7 @@ class TotalVariabilityConfig:
     seed : int
         Of the matrix that the training starts from.
     minimum_divergence : {"right", "sidekit", "none"}
-        After each round, make the prior of the factors N(0, I) again, see `minimum_divergence`.
+        How the prior of the factors becomes N(0, I) again after each round, see `minimum_divergence`.
     """
 
     rank: int = 400
@@ -78,7 +78,7 @@ class TotalVariabilityConfig:
 @one_line
 @dataclass(frozen=True)
 class TotalVariability:
-    """A matrix T, the mixture's means and whitening that it belongs to, and how its training went.
+    """A matrix T, the mixture's means and whitening that it belongs to, and the history of its training.
 
     Attributes
     ----------
@@ -103,29 +103,25 @@ class TotalVariability:
 
     def __post_init__(self) -> None:
         shape = self.means.shape
+        arrays = self.loadings, self.means, self.factors, self.weights
         if (
-            self.means.ndim != 2
+            len(shape) != 2
             or self.loadings.ndim != 3
             or self.loadings.shape[:2] != shape
             or self.factors.shape not in (shape, (*shape, shape[1]))
             or self.weights.shape != shape[:1]
         ):
-            got = f"{self.loadings.shape}, {self.means.shape}, {self.factors.shape} and {self.weights.shape}"
-            expected = (
-                "loadings (C, D, R), means (C, D), factors (C, D) or (C, D, D) and weights (C,)"
-            )
+            got = ", ".join(str(array.shape) for array in arrays)
+            expected = "loadings (C, D, R), means (C, D), factors (C, D) or (C, D, D), weights (C,)"
             raise DataError(f"expected {expected}, got {got}")
-        if not all(
-            np.isfinite(array).all()
-            for array in (self.loadings, self.means, self.factors, self.weights)
-        ):
+        if not all(np.isfinite(array).all() for array in arrays):
             raise DataError(
                 "a total variability matrix and its mixture must be finite", remedy="train it again"
             )
-        diagonal = (
-            self.factors if self.factors.ndim == 2 else np.diagonal(self.factors, axis1=1, axis2=2)
-        )
-        if not (diagonal > 0).all():
+        diagonals = self.factors
+        if self.factors.ndim == 3:
+            diagonals = np.diagonal(self.factors, axis1=1, axis2=2)
+        if not (diagonals > 0).all():
             raise DataError(
                 "the standard deviations of the mixture must be above 0", remedy="train it again"
             )
@@ -136,20 +132,20 @@ class TotalVariability:
         return self.loadings.shape[2]
 
     def terms(self, *, work: Work = ALL_CORES, products: bool = True) -> posteriors.PosteriorTerms:
-        """Return what the posteriors of segments need, see `posterior_terms`."""
+        """Return the terms of segments' posteriors, see `posterior_terms`."""
         return posteriors.posterior_terms(
             self.loadings, self.means, self.factors, work=work, products=products
         )
 
     def check(self, statistics: Statistics) -> None:
-        """Raise DataError unless statistics are those of the mixture's shape, and there are some."""
+        """Raise DataError unless statistics have the mixture's shape, and there are some."""
         statistics.check(*self.means.shape)
         if not len(statistics):
-            raise DataError("no statistics: expected those of at least one segment")
+            raise DataError("no statistics: expected at least one segment")
 
 
 def m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
-    """Return the rows of T of maximum likelihood: T_c = B_c A_c^-1.
+    """Return the maximum-likelihood rows of T: T_c = B_c A_c^-1.
 
     Parameters
     ----------
@@ -158,7 +154,7 @@ def m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
     cross : ndarray of shape (C, D, R)
         B_c = sum_s f_c h', with whitened f_c.
     before : ndarray of shape (C, D, R)
-        T before, which a component keeps that no frame belongs to.
+        T before; a component without frames keeps its rows.
 
     Returns
     -------
@@ -168,7 +164,8 @@ def m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
     ----------
     Kenny, Boulianne and Dumouchel, proposition 3.
     """
-    loadings, matrices = np.array(cross, np.float64, order="C"), np.array(second)
+    loadings = np.array(cross, np.float64, order="C")
+    matrices = np.array(second)
     usable = posteriors.factor(matrices)
     posteriors.solve(matrices, loadings)
     loadings[~usable] = before[~usable]
@@ -176,7 +173,7 @@ def m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
 
 
 def minimum_divergence(moment: Floats, convention: MinimumDivergence = "right") -> Floats:
-    """Return the matrix G for which T G has factors of the prior N(0, I) where those of T have N(0, M).
+    """Return the matrix G for which the factors of T G have the prior N(0, I) if the factors of T have N(0, M).
 
         M = mean_s (L^-1 + h h') = G G',   G lower triangular
 
@@ -185,8 +182,8 @@ def minimum_divergence(moment: Floats, convention: MinimumDivergence = "right") 
     moment : ndarray of shape (R, R)
         M.
     convention : {"right", "sidekit", "none"}
-        "sidekit" is the upper factor U of M = U' U, as SIDEKIT 1.3.2 takes it: T U does not have that prior, and EM has
-        to make up for it. "none" is I.
+        "sidekit" is the upper factor U of M = U' U, as in SIDEKIT 1.3.2: T U does not have that prior, and EM has to
+        compensate for it. "none" is I.
 
     Returns
     -------
@@ -204,13 +201,15 @@ def minimum_divergence(moment: Floats, convention: MinimumDivergence = "right") 
     if convention == "none":
         return np.eye(len(moment))
     lower = np.linalg.cholesky(moment).astype(np.float64, copy=False)
-    return lower if convention == "right" else lower.T
+    if convention == "right":
+        return lower
+    return lower.T
 
 
 def start_loadings(
     shape: tuple[int, ...], rank: int, seed: int, name: str = "total variability"
 ) -> Floats:
-    """Return a matrix to start from, shape (C, D, R): normal numbers of the seed, of the scatter that MAP assumes."""
+    """Return a matrix to start from, shape (C, D, R): random normal numbers with the scatter that MAP assumes."""
     return stream(seed, name).standard_normal((*shape, rank)) / np.sqrt(RELEVANCE * rank)
 
 
@@ -232,7 +231,7 @@ def train_total_variability(
         Of that mixture; those in a file are read by blocks. A segment without frames is allowed.
     config : TotalVariabilityConfig
     start : ndarray of shape (C, D, R) or (C * D, R), optional
-        Whitened matrix to start from, in place of one that the seed draws.
+        Whitened matrix to start from; by default drawn with the seed.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -243,30 +242,27 @@ def train_total_variability(
     Raises
     ------
     DataError
-        If the statistics are not those of this mixture, a number is not finite, or there are none.
+        If the statistics do not fit this mixture, a number is not finite, or there are none.
     ConfigError
         If the rank is higher than the segments or the mixture allow.
     """
     config = config or TotalVariabilityConfig()
-    shape = mixture.n_components, mixture.dimension
+    shape = mixture.means.shape
     statistics.check(*shape)
     if not len(statistics):
-        raise DataError("no statistics: expected those of at least one segment")
+        raise DataError("no statistics: expected at least one segment")
     check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)
-    loadings = (
-        start_loadings(shape, config.rank, config.seed)
-        if start is None
-        else np.asarray(start, np.float64)
-    )
+    if start is None:
+        start = start_loadings(shape, config.rank, config.seed)
+    loadings = np.asarray(start, np.float64)
     if loadings.size != mixture.means.size * config.rank:
         expected = f"{(*shape, config.rank)} or {(mixture.means.size, config.rank)}"
         raise DataError(f"the matrix to start from has shape {loadings.shape}, expected {expected}")
     loadings = loadings.reshape(*shape, config.rank)
     model = TotalVariability(loadings, mixture.means, whitening_factors(mixture), mixture.weights)
     likelihoods: list[float] = []
-    for number in progress(
-        range(config.rounds), description="total variability", total=config.rounds
-    ):
+    rounds = range(config.rounds)
+    for number in progress(rounds, description="total variability", total=config.rounds):
         model = TotalVariability(loadings, model.means, model.factors, model.weights)
         sums = e_step(model, statistics, work=work)
         likelihoods.append(sums.log_likelihood / sums.n_segments)
@@ -279,16 +275,13 @@ def train_total_variability(
 
 
 def check_rank(rank: int, *, n_segments: int, width: int) -> None:
-    """Raise ConfigError if so many segments of supervectors of this length cannot train a matrix of this rank."""
-    for limit, what in (
-        (width, "a supervector has only {} dimensions"),
-        (n_segments, "there are only {} segments"),
+    """Raise ConfigError if the rank is too high for the segments, or for the length of supervectors."""
+    for limit, reason, remedy in (
+        (width, f"a supervector has only {width} dimensions", "lower it"),
+        (n_segments, f"there are only {n_segments} segments", "lower it or give more segments"),
     ):
         if rank > limit:
-            text = f"total_variability.rank is {rank}, but {what.format(limit)}"
-            raise ConfigError(
-                text, remedy="lower it" if limit == width else "lower it or give more segments"
-            )
+            raise ConfigError(f"total_variability.rank is {rank}, but {reason}", remedy=remedy)
 
 
 def e_step(
@@ -310,23 +303,18 @@ def e_step(
     Raises
     ------
     DataError
-        If the statistics are not those of the matrix's mixture, or not finite.
+        If the statistics do not fit the matrix's mixture, or are not finite.
     """
     model.check(statistics)
     blocks = posteriors.blocks_of(statistics, model.rank)
     shape = len(model.means), model.means.size
     terms = model.terms(work=work)
     if ships_items():
-        n_blocks = len(
-            posteriors.block_bounds(len(statistics), model.rank, statistics.first.shape[1])
-        )
-        return reduce(
-            add, work.map(partial(_sums_of_block, terms=terms, shape=shape), blocks, total=n_blocks)
-        )
-    sums, memory = (
-        posteriors.EmSums.empty(*shape, model.rank),
-        posteriors.block_memory(statistics, model.rank),
-    )
+        n_blocks = len(posteriors.block_sizes(statistics, model.rank))
+        sums_of_block = partial(_sums_of_block, terms=terms, shape=shape)
+        return reduce(add, work.map(sums_of_block, blocks, total=n_blocks))
+    sums = posteriors.EmSums.empty(*shape, model.rank)
+    memory = posteriors.block_memory(statistics, model.rank)
     for block in blocks:
         posteriors.add_block(sums, block, terms, work=work, memory=memory)
     return sums
@@ -351,8 +339,9 @@ def updated(
         whitened = np.moveaxis(whiten(centred, model.factors[some]), 0, 2)
         second = sums.second[some].copy()
         second[~(np.abs(second).max(axis=1) > _EMPTY)] = -1  # has no Cholesky factor
-        solved = m_step(second, whitened, model.loadings[some])
-        loadings[some] = solved if convention == "none" else solved @ rotation
+        loadings[some] = m_step(second, whitened, model.loadings[some])
+        if convention != "none":
+            loadings[some] = loadings[some] @ rotation
 
     posteriors.share_out(work, update, chunk_bounds(len(loadings), _GROUP))
     return loadings
@@ -365,12 +354,12 @@ def write_total_variability(path: str | Path, model: TotalVariability) -> None:
 
 
 def read_total_variability(path: str | Path) -> TotalVariability:
-    """Read a matrix that `write_total_variability` has written.
+    """Read a matrix that `write_total_variability` wrote.
 
     Raises
     ------
     DataError
-        If the file is missing, cut short or of another kind, or what it holds is no such matrix.
+        If the file is missing, cut short or of another kind, or does not hold such a matrix.
     """
     with errors_of(path, remedy="give a file of write_total_variability"):
         return TotalVariability(**read_arrays(path, *_NAMES))

@@ -20,3 +20,24 @@ from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.utility import utility
 from spkver.voiceprivacy.versions import anonymise
 from spkver.voiceprivacy.words import recognise_words
+
+__all__ = [
+    "STEPS",
+    "Config",
+    "Experiment",
+    "Row",
+    "anonymise",
+    "assess",
+    "check",
+    "check_pairs",
+    "evaluation_command",
+    "extract",
+    "find_facts",
+    "fit",
+    "plan_attacks",
+    "read_plan",
+    "recognise_words",
+    "report",
+    "score",
+    "utility",
+]

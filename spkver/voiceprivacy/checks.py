@@ -36,7 +36,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD
-from spkver.attackers import attacker_name, default_attackers
+from spkver.attackers import attacker_name, default_attackers, parse_spec
 from spkver.datadir import SEXES_POOLED, enrolment
 from spkver.voiceprivacy import recording_checks
 from spkver.voiceprivacy.assessment import AttackerOrder
@@ -633,6 +633,8 @@ def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
     if adapting.isdisjoint(scored):
         yield "no attacker adapts to the trials"
     usual = default_attackers()
+    if ":" in run.config.anonymizer.name:  # a plug-in has no inverse
+        usual = tuple(name for name in usual if not parse_spec(name).inverts)
     not_run = [name for name in usual if name not in run.config.attackers]
     if set(not_run) - {"properties"}:  # which hears no voice
         yield f"{len(not_run)} of the {len(usual)} default attackers were not run ({few(not_run, most=6)})"

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -454,7 +455,7 @@ def _count_decided(evidence: Evidence) -> int:
     return int(np.count_nonzero(evidence.decision.speakers >= 0))
 
 
-def _likeness(run: Run, compared: Compared) -> dict[str, NDArray]:
+def _likeness(run: Run, compared: Compared) -> dict[str, NDArray[Any]]:
     """Return the similarities of cepstra and levels, and the first equal recording of each."""
 
     def make(path: Path) -> None:

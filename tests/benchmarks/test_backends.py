@@ -47,7 +47,7 @@ def condition():
     return Condition(drawn("t", 40, 4), enrol, test, all_trials(enrol, test), None, of_segments)
 
 
-def test_steps_that_take_out_sessions_help_and_are_starred(condition):
+def test_session_compensation_lowers_the_error_rate_and_gets_a_star(condition):
     outcomes = compare_chains(condition, ("cosine", "centre,length", LDA), resamples=100)
     eer = {chain: found.intervals["eer.rocch"] for chain, found in outcomes.items()}
     assert eer["cosine"].value > 0.2 > 0.1 > eer[LDA].value
@@ -62,7 +62,7 @@ def test_steps_that_take_out_sessions_help_and_are_starred(condition):
     assert condition.enrolled() == 3
 
 
-def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition):
+def test_untrainable_chains_give_a_reason_and_the_others_have_results(condition):
     single = replace(condition, training=drawn("t", 12, 1))
     outcomes = compare_chains(single, ("cosine", "lda", "lda:20"), resamples=20)
     assert set(outcomes["cosine"].intervals) == {"eer.rocch", "min_cllr", "cllr"}
@@ -74,7 +74,7 @@ def test_chains_that_cannot_be_trained_say_why_and_the_rest_is_there(condition):
     assert text.split("calibration on the background")[1].count("| - ") == 3
 
 
-def test_conditions_of_the_challenge(tmp_path, capsys):
+def test_the_table_has_every_condition_of_the_challenge(tmp_path, capsys):
     for end, seed in (("", 5), ("_anon", 6)):
         write_embeddings(tmp_path / f"train{end}_net.h5", drawn("t", 20, 4, seed))
         every = drawn("x", 8, 6, seed)
@@ -127,7 +127,7 @@ def test_conditions_of_the_challenge(tmp_path, capsys):
     assert cosine[2] == cosine[3]  # the cosine alone learns nothing of the background
 
 
-def test_lists_of_the_recipe(tmp_path):
+def test_the_lists_equal_those_of_the_recipe(tmp_path):
     (tmp_path / "ubm_list.txt").write_text("t0-0\nt0-1\nt1-2\nt1-3")
     (tmp_path / "3sess_trn.txt").write_text("x0_a x0-0\nx0_a x0-1\nx0_b x0-0\nx1_a x1-4\n")
     (tmp_path / "3sess_key.txt").write_text(
@@ -150,7 +150,7 @@ def test_lists_of_the_recipe(tmp_path):
         backends.rsr2015_condition(vectors, tmp_path)
 
 
-def test_halves_of_recordings(tmp_path):
+def test_recordings_are_split_into_halves(tmp_path):
     samples = np.arange(1001, dtype=np.float32) / 2048
     (tmp_path / "source").mkdir()
     write_audio(tmp_path / "u.wav", samples, 16000)

@@ -44,7 +44,7 @@ def test_layout_reads_as_rsr2015(source, tmp_path):
     assert samples[0] == 6  # the third background speaker is the corpus's sixth
 
 
-def test_missing_recordings_are_named_and_nothing_is_left(source, tmp_path):
+def test_missing_recordings_are_named_and_no_files_remain(source, tmp_path):
     for name in ("1630004-12-13.wav", "1630006-00-03.wav"):
         (source / "speech_data" / name[:7] / name).unlink()
     result = run(source, tmp_path / "layout")
@@ -55,7 +55,7 @@ def test_missing_recordings_are_named_and_nothing_is_left(source, tmp_path):
 
 
 @pytest.mark.slow
-def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
+def test_the_layout_equals_the_one_behind_the_published_figures(shared, tmp_path):
     """The same keys and samples as the reference layout of the same recordings."""
     for line in (shared / "corpora/dsp34/metadata.tsv").read_text().splitlines()[1:]:
         fields = line.split("\t")

@@ -11,8 +11,10 @@ from benchmarks.rsr2015_full import kept_lines, link_part, run, stage_seconds
 from spkver.corpora.rsr2015 import read_rsr2015
 from spkver.corpora.simulated import SIMULATION_RECORD, draw_prompts, split_speakers, trial_lines
 
+pytestmark = pytest.mark.whole
 
-def test_part_of_the_corpus_has_the_lists_that_its_size_says(tmp_path):
+
+def test_a_part_of_the_corpus_has_lists_of_matching_size(tmp_path):
     corpus = tmp_path / "corpus"
     for speaker in sum(split_speakers("m", 107, 50), ()):
         (corpus / "sph/male" / speaker).mkdir(parents=True)
@@ -47,7 +49,7 @@ def test_part_3_has_as_many_trials_as_the_real_list():
     assert len({segment for _, _, segment, *_ in kept}) == 3_420
 
 
-def test_time_of_a_run_is_divided_without_gaps():
+def test_the_times_of_the_stages_add_up_to_the_time_of_the_run():
     lines = [
         "lists: started",
         "lists: 2.0 s",
@@ -77,7 +79,7 @@ def test_time_of_a_run_is_divided_without_gaps():
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
-def test_memory_and_processor_time_are_those_of_all_processes():
+def test_memory_and_processor_time_include_all_processes():
     code = (
         "import subprocess, sys, time\nblock = bytearray(80_000_000)\nblock[::4096] = bytes(len(block[::4096]))\n"
         "while time.process_time() < 0.5: pass\n"

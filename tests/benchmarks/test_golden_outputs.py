@@ -29,11 +29,11 @@ def folders(tmp_path):
     return tmp_path / "old", tmp_path / "new"
 
 
-def test_dates_paths_and_rounding_do_not_count(folders):
+def test_dates_paths_and_rounding_are_ignored(folders):
     assert list(compare(*folders)) == []
 
 
-def test_what_differs_is_named(folders):
+def test_differences_are_named(folders):
     _, new = folders
     (new / "results.json").write_text(
         json.dumps({"eer": 0.1000001, "run": {}, "scores": "/new/scores"})

@@ -56,7 +56,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_each_attacker_stands_in_the_tables_at_its_level(folder, monkeypatch, capsys):
+def test_the_tables_show_each_attacker_at_its_level(folder, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["neural_anonymiser", str(folder), "--bootstrap", "20"])
     neural_anonymiser.main()
     told = capsys.readouterr().out.replace("\\_", "_")

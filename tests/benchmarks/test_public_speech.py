@@ -106,7 +106,7 @@ def samples_of(path):
     return soundfile.read(path, dtype="int16")[0]
 
 
-def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
+def test_the_recipe_accepts_both_sets(layout):
     output, said = layout
     assert (len(TRAIN_SPEAKERS), len(TEST_SPEAKERS), len({*TRAIN_SPEAKERS, *TEST_SPEAKERS})) == (
         251,
@@ -138,7 +138,7 @@ def test_layout_is_of_two_sets_that_the_recipe_takes(layout):
         assert len(list((output / name / "wav").iterdir())) == n_utterances
 
 
-def test_who_enrols_and_who_is_tried(layout):
+def test_enrolment_and_trial_speakers_are_chosen_as_documented(layout):
     output, _ = layout
     for dataset, train in (("libri10_test", "libri251"), ("dsp_test", "dsp_train")):
         enrolls, training = (read_datadir(output / name) for name in (f"{dataset}_enrolls", train))
@@ -162,7 +162,7 @@ def test_who_enrols_and_who_is_tried(layout):
         assert set(per_speaker.values()) == {3}
 
 
-def test_audio_is_that_of_the_corpora(corpora, layout):
+def test_audio_equals_the_recordings_of_the_corpora(corpora, layout):
     """The samples of the right file, only training utterances of LibriSpeech are cut; no student's id goes further."""
     output, _ = layout
     for place, source, length in (
@@ -197,7 +197,7 @@ def test_audio_is_that_of_the_corpora(corpora, layout):
         ("--dspspeech", "DSPSpeech-20", ("dsp",)),
     ],
 )
-def test_one_corpus_alone(corpora, tmp_path, option, folder, start):
+def test_a_single_corpus_makes_one_set(corpora, tmp_path, option, folder, start):
     result = CliRunner().invoke(
         public_speech.main, [str(tmp_path / "out"), option, str(corpora / folder)]
     )
@@ -241,7 +241,7 @@ BAD = {
 
 @pytest.mark.usefixtures("fewer")
 @pytest.mark.parametrize("case", BAD)
-def test_bad_corpora_end_in_one_error_and_leave_nothing(own, tmp_path, case):
+def test_bad_corpora_raise_one_error_and_leave_no_files(own, tmp_path, case):
     damage, words = BAD[case]
     damage(own)
     result = run(own, tmp_path / "out")
@@ -253,7 +253,7 @@ def test_bad_corpora_end_in_one_error_and_leave_nothing(own, tmp_path, case):
 
 
 @pytest.mark.slow
-def test_layout_is_the_one_that_the_figures_were_made_on(shared, tmp_path):
+def test_the_layout_equals_the_one_behind_the_published_figures(shared, tmp_path):
     """The same lists and samples as the reference layout of the same recordings."""
     noise = np.random.default_rng(0).integers(-9999, 9999, 4000, dtype=np.int16)
     n_longer = 0

@@ -23,7 +23,7 @@ def scores(values):
 
 @pytest.mark.parametrize("other", [np.nan, 2, 0.5, -0.5, "perhaps", None])
 @pytest.mark.parametrize("given", [ev.Key.from_ids, lambda *columns: ev.Key(*KEY4[:4], columns[2])])
-def test_labels_of_a_key_that_mean_neither_class_are_refused(given, other):
+def test_unknown_labels_of_a_key_are_refused(given, other):
     with pytest.raises(DataError, match="row 2: expected target or nontarget, got"):
         given(MODELS, SEGMENTS, [1, 0, other, 1])
 
@@ -46,7 +46,7 @@ KEY4 = (
         [1.0, 0.0, 0.0, 1.0],
     ],
 )
-def test_labels_of_a_key_have_the_meaning_that_they_have_in_files(labels):
+def test_labels_of_a_key_mean_the_same_as_in_files(labels):
     assert ev.Key.from_ids(MODELS, SEGMENTS, labels).is_target.tolist() == GOOD
 
 
@@ -63,7 +63,7 @@ METRICS = {
 
 
 @pytest.mark.parametrize("metric", [*METRICS.values(), ev.pav_llrs, ev.train_affine])
-def test_a_function_of_target_and_nontarget_scores_takes_scores_and_key(metric):
+def test_functions_of_target_and_nontarget_scores_accept_scores_and_key(metric):
     given = scores(VALUES), KEY
     found, expected = metric(*given), metric(*ev.split_scores(*given))
     np.testing.assert_equal(found, expected)
@@ -73,7 +73,7 @@ PLOTS = (ev.plot_det, ev.plot_roc, ev.plot_histogram, ev.plot_ece, ev.plot_ape, 
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_a_plot_takes_scores_and_key_and_names_of_scores(plot):
+def test_plots_accept_scores_and_key_and_names(plot):
     def lines(figure):
         return [line.get_xydata().tolist() for line in figure.axes[0].lines]
 
@@ -86,7 +86,7 @@ def test_a_plot_takes_scores_and_key_and_names_of_scores(plot):
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_a_metric_warns_of_reversed_and_of_equal_scores_once(metric, caplog):
+def test_metrics_warn_once_of_reversed_and_equal_scores(metric, caplog):
     target, nontarget = (3 * (side - 1.5) for side in (TARGET, NONTARGET))  # log-likelihood ratios
     metric(target, nontarget)
     assert not caplog.records
@@ -104,7 +104,7 @@ def test_a_metric_warns_of_reversed_and_of_equal_scores_once(metric, caplog):
     assert not caplog.records
 
 
-def test_equal_scores_stand_in_the_notes_of_an_evaluation():
+def test_equal_scores_are_noted_in_an_evaluation():
     assert "all scores are equal" in ev.evaluate(0 * TARGET, 0 * NONTARGET).notes["scores"]
 
 
@@ -235,6 +235,6 @@ MISUSES = {
 
 
 @pytest.mark.parametrize(("call", "text"), MISUSES.values(), ids=MISUSES)
-def test_arguments_of_another_kind_are_refused(call, text):
+def test_arguments_of_the_wrong_type_are_refused(call, text):
     with pytest.raises(DataError, match=text):
         call()

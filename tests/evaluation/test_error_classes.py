@@ -11,7 +11,7 @@ MODELS = ["m101_001", "m101_002", "m102_001", "m102_002"]
 SEGMENTS = ["r1", "r2", "r3", "r4"]
 
 
-def test_labels_that_mean_nothing_have_their_class_with_and_without_a_file(tmp_path):
+def test_unknown_labels_raise_their_class_with_and_without_a_file(tmp_path):
     with pytest.raises(LabelError) as caught:
         truth_of(["yes please", "target"])
     assert caught.value.rows == [0]
@@ -22,7 +22,7 @@ def test_labels_that_mean_nothing_have_their_class_with_and_without_a_file(tmp_p
     assert caught.value.line == 2
 
 
-def test_another_error_of_a_line_is_no_label_error(tmp_path):
+def test_other_errors_of_a_line_are_not_label_errors(tmp_path):
     file = tmp_path / "target or nontarget.txt"
     file.write_text("m1 u1 target\nm1 u1 target\n")
     with pytest.raises(DataError, match="target or nontarget") as caught:

@@ -17,7 +17,7 @@ HEAVY = [
 ]
 
 
-def test_importing_loads_nothing_heavy():
+def test_importing_loads_no_heavy_library():
     code = f"""
 import json, sys
 import evaluation, evaluation.trials.lists, evaluation.formats.reading, evaluation.metrics.detection, evaluation.plots

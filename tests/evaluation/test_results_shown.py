@@ -68,7 +68,7 @@ RESULTS = results()
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_columns_frames_and_tables(name):
+def test_results_convert_to_columns_and_html(name):
     result = RESULTS[name]
     columns = result.to_columns()
     assert len({len(column) for column in columns.values()}) == 1
@@ -82,7 +82,7 @@ def test_columns_frames_and_tables(name):
 
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames(name, library):
+def test_results_convert_to_data_frames(name, library):
     frames = pytest.importorskip(library)
     result = RESULTS[name]
     columns = result.to_columns()
@@ -92,7 +92,7 @@ def test_data_frames(name, library):
 
 
 @pytest.mark.parametrize("kind", [ev.Trials, ev.Key, ev.Scores])
-def test_lists_come_back(kind):
+def test_lists_survive_conversion_to_frames(kind):
     original = RESULTS[kind.__name__.lower()]
     again = kind.from_frame(original.to_columns())
     assert list(again.pairs()) == list(original.pairs())
@@ -101,7 +101,7 @@ def test_lists_come_back(kind):
             assert np.array_equal(getattr(again, name), getattr(original, name))
 
 
-def test_the_numbers_are_those_of_the_result():
+def test_frames_contain_the_numbers_of_the_result():
     result = RESULTS["evaluation"]
     columns = result.to_columns()
     assert dict(zip(columns["metric"], columns["value"], strict=True)) == pytest.approx(
@@ -124,7 +124,7 @@ def test_the_numbers_are_those_of_the_result():
     assert RESULTS["report"].to_columns()["eer"] == [0.1]
 
 
-def test_intervals_are_dicts():
+def test_intervals_behave_as_dicts():
     """What took a dict takes them: JSON, equality, methods."""
     intervals, differences = RESULTS["intervals"], RESULTS["differences"]
     assert isinstance(intervals, Intervals)
@@ -137,7 +137,7 @@ def test_intervals_are_dicts():
     assert differences.to_columns()["value"] == [part.value for part in differences["b"].values()]
 
 
-def test_the_html_of_an_evaluation_is_its_table():
+def test_the_html_of_an_evaluation_equals_its_table():
     table = RESULTS["evaluation"]._repr_html_()
     assert "target trials" in table
     assert "<td>..." not in table, "all metrics are there"
@@ -156,7 +156,7 @@ def test_print_shows_the_table(name):
     assert set(lines[1]) <= {"-", " "}
 
 
-def test_help_names_functions_and_metrics_and_no_addresses():
+def test_help_shows_functions_and_metrics_without_memory_addresses():
     for name, public in vars(ev).items():
         if name.startswith("_") or not callable(public):
             continue
@@ -166,7 +166,7 @@ def test_help_names_functions_and_metrics_and_no_addresses():
         assert " at 0x" not in text, name
 
 
-def test_long_lists_are_shown_by_their_first_trials():
+def test_long_lists_show_their_first_trials():
     names = [f"<u>{number}" for number in range(1000)]
     table = ev.Scores.from_ids(names, ["s"] * 1000, np.arange(1000.0))._repr_html_()
     assert table.count("<tr>") == 10
@@ -196,5 +196,5 @@ class Tensor:
         return np.array(self.values, dtype)
 
 
-def test_tensors():
+def test_tensors_are_accepted():
     assert ev.evaluate(Tensor([1.0, 0.0]), labels=Tensor([1, 0])).eer["rocch"] == 0

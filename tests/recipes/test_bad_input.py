@@ -12,6 +12,8 @@ import pytest
 import soundfile
 from recipe_runs import RECIPES, Outcome, leftovers, options, refused
 
+pytestmark = pytest.mark.whole
+
 BAD, WORSE = "sph/male/m101/m101_01_001", "sph/male/m004/m004_04_002"
 NDX = "key/part1/ndx/3sess-pwd_eval_m.ndx"
 RNG = np.random.default_rng(0)
@@ -119,7 +121,7 @@ CASES["several"] = (
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bad_input_is_told_before_the_first_step_that_it_concerns(
+def test_bad_input_is_reported_before_the_first_step_that_needs_it(
     recipe, own_corpus, tmp_path, case
 ):
     damage, settings, words = CASES[case]
@@ -134,7 +136,7 @@ def test_bad_input_is_told_before_the_first_step_that_it_concerns(
         assert "\nfeatures:" not in outcome.err
 
 
-def test_more_gaussians_than_speech_frames(recipe, tiny, tmp_path):
+def test_more_gaussians_than_speech_frames_are_refused(recipe, tiny, tmp_path):
     """Only the detector knows how many frames are speech, so this one comes after the features."""
     settings = {
         "ubm__components": 1024,
@@ -157,7 +159,7 @@ def test_more_gaussians_than_speech_frames(recipe, tiny, tmp_path):
         (b"seed: 1\nmap:\n  relevance: -1\n", [r":3: map\.relevance is -1"]),
     ],
 )
-def test_bad_configuration_file(recipe, tiny, tmp_path, content, words):
+def test_bad_configuration_files_are_refused(recipe, tiny, tmp_path, content, words):
     config = tmp_path / "my.yaml"
     if content is not None:
         config.write_bytes(content)
@@ -166,7 +168,7 @@ def test_bad_configuration_file(recipe, tiny, tmp_path, content, words):
     assert not output.exists()
 
 
-def test_disk_full(recipe, tiny, tmp_path):
+def test_a_full_disk_is_one_error_and_the_run_can_be_resumed(recipe, tiny, tmp_path):
     """A file may have so many bytes, as on a disk that is full; with space, the same command gets there."""
     import resource
 

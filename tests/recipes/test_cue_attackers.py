@@ -9,6 +9,8 @@ import voiceprivacy_runs as vp
 from recipe_runs import refused, results_of
 from voiceprivacy_runs import rows
 
+pytestmark = pytest.mark.whole
+
 ATTACKERS = ["prosody", "session", "content", "properties"]
 
 
@@ -45,14 +47,14 @@ def results(data, tmp_path_factory):
     return found
 
 
-def test_all_scenarios_are_served_and_words_tell_everybody(results):
+def test_cue_attackers_serve_all_scenarios_and_words_identify_everybody(results):
     for attacker in ATTACKERS:
         served = {row["scenario"] for row in rows(results["conditions"], attacker=attacker)}
         assert served == set(vp.SCENARIOS)
     assert {row["eer"]["rocch"] for row in rows(results["conditions"], attacker="content")} == {0}
 
 
-def test_recognition_without_speech_stands_among_the_checks(results):
+def test_recognition_without_speech_is_reported_by_the_checks(results):
     told = [finding["text"] for finding in vp.findings(results, "recognition without speech")]
     for attacker in ("session", "properties"):
         rate = vp.condition(results, "all", "original", attacker)["eer"]["rocch"]
@@ -64,7 +66,9 @@ def test_recognition_without_speech_stands_among_the_checks(results):
         )
 
 
-def test_without_transcripts_content_says_so_and_the_others_finish(layout, tmp_path):
+def test_without_transcripts_the_content_attacker_is_omitted_and_the_others_finish(
+    layout, tmp_path
+):
     settings = {"evaluation__resamples": 0}
     outcome = vp.run_recipe(layout, tmp_path / "out", attackers="[gmm-ubm,content]", **settings)
     assert "content is left out" in outcome.err
@@ -75,7 +79,7 @@ def test_without_transcripts_content_says_so_and_the_others_finish(layout, tmp_p
     refused(outcome, "no attacker can score any condition: content on", "no transcripts")
 
 
-def test_fusions_take_neither_words_nor_properties_of_files(data, tmp_path):
+def test_fusions_include_neither_words_nor_file_properties(data, tmp_path):
     found = vp.evaluated(
         data,
         tmp_path / "out",
@@ -86,7 +90,7 @@ def test_fusions_take_neither_words_nor_properties_of_files(data, tmp_path):
         assert set(fusion["weights"]["weights"]) == {"gmm-ubm"}
 
 
-def test_files_that_share_every_property_are_no_broken_attacker(data, tmp_path):
+def test_files_with_equal_properties_are_not_reported_as_a_broken_attacker(data, tmp_path):
     found = vp.evaluated(
         data, tmp_path / "out", attackers="[properties,gmm-ubm]", evaluation__resamples=0
     )

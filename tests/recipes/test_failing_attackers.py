@@ -14,6 +14,8 @@ import voiceprivacy_runs as vp
 from recipe_runs import refused, results_of
 from test_interrupts import hear, processes, wait_for
 
+pytestmark = pytest.mark.whole
+
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 LIMIT = 4.0  # seconds; whoever hangs, hangs for long
 PLACES = "{training} {enrolment} {tested} {trials} {scores} {work}"
@@ -123,7 +125,7 @@ def check_told(output, outcome, names):
     assert f"{len(names)} attackers failed, all others finished" in outcome.error
 
 
-def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
+def test_failing_attackers_are_omitted_and_all_others_finish(layout, tmp_path):
     """Some fail at the lists of men alone, and are kept for the others: one raises, one ends its process."""
     names = (*QUICK, *OF_MEN)
     outcome = run(layout, tmp_path / "out", zoo(tmp_path, *names), page=True)
@@ -143,7 +145,7 @@ def test_who_fails_is_left_out_and_all_others_finish(layout, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FUNCTIONS, *COMMANDS])
-def test_each_of_the_zoo(layout, tmp_path, name):
+def test_every_kind_of_failure_is_reported(layout, tmp_path, name):
     names = (name, "raises" if name != "raises" else "dies")
     check_told(tmp_path / "out", run(layout, tmp_path / "out", zoo(tmp_path, *names)), names)
     assert not [
@@ -154,7 +156,7 @@ def test_each_of_the_zoo(layout, tmp_path, name):
 
 
 @pytest.mark.slow
-def test_what_failed_is_tried_again_and_what_is_done_is_kept(layout, tmp_path):
+def test_failed_attackers_are_retried_and_finished_work_is_kept(layout, tmp_path):
     settings, output = zoo(tmp_path, "raises", "few"), tmp_path / "out"
     assert run(layout, output, settings).status == 2
     before = vp.stamps(output.rglob("exp/*/*/*/scores"))
@@ -171,7 +173,7 @@ def test_what_failed_is_tried_again_and_what_is_done_is_kept(layout, tmp_path):
     assert not (output / "failures.json").exists()
 
 
-def test_what_is_wrong_with_the_data_ends_the_run_at_once(own, tmp_path):
+def test_errors_of_the_data_end_the_run_immediately(own, tmp_path):
     """A recording whose end is missing: every built-in attacker needs it."""
     path = own / "tiny_test_trials_f/wav/f001-3.wav"
     path.write_bytes(b"RIFF" + path.read_bytes()[4:60] + b"\0" * 4000)

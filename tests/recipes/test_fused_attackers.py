@@ -13,6 +13,8 @@ from voiceprivacy_runs import SCENARIOS, SUFFIX, evaluated, findings, rows, run_
 from evaluation.formats.reading import read_scores
 from evaluation.trials import align
 
+pytestmark = pytest.mark.whole
+
 # a speaker of the tiny set is in the name of its file: this one knows who speaks, or guesses
 ORACLE = """
 import zlib
@@ -73,14 +75,14 @@ def results(output):
     return results_of(output)
 
 
-def test_fusion_is_one_attacker_more_of_every_condition(results):
+def test_every_condition_has_the_fusion_as_a_further_attacker(results):
     for scenario in SCENARIOS:
         part = rows(results["conditions"], scenario=scenario)
         assert [one["attacker"] for one in part] == ATTACKERS
         assert {one["level"] for one in part} == {"one-model"}
 
 
-def test_who_knows_gets_weight_and_who_guesses_gets_none(results, output):
+def test_informative_members_get_weight_and_random_ones_none(results, output):
     assert len(results["fusions"]) == 2  # learnt from original, and from anonymised speech
     for fusion in results["fusions"]:
         weights = fusion["weights"]["weights"]
@@ -101,7 +103,7 @@ def test_who_knows_gets_weight_and_who_guesses_gets_none(results, output):
     assert kinds == {"original": "tiny_train", "semi-informed": f"tiny_train{SUFFIX}"}
 
 
-def test_scores_are_the_weighted_sum_of_the_written_scores(results, output):
+def test_fused_scores_equal_the_weighted_sum_of_the_written_scores(results, output):
     """By nothing but the files: original, ignorant and lazy-informed attackers have the weights of the original."""
     checked = 0
     for fusion in results["fusions"]:
@@ -116,7 +118,7 @@ def test_scores_are_the_weighted_sum_of_the_written_scores(results, output):
     assert checked == 4
 
 
-def test_weights_come_from_background_speakers_alone(output):
+def test_weights_are_learnt_from_background_speakers_only(output):
     tested = {name for path in output.glob("lists/*/utt2spk") for name in path.read_text().split()}
     folds = list(output.glob("attackers/*/folds-*/*/*/scores"))
     assert len(folds) == 2 * 2 * 3
@@ -133,7 +135,7 @@ def test_weights_come_from_background_speakers_alone(output):
         assert not first & second
 
 
-def test_a_second_run_keeps_it_and_an_attacker_more_redoes_the_fusion_alone(
+def test_a_second_run_keeps_the_fusion_and_a_further_attacker_redoes_only_the_fusion(
     layout, oracles, output, tmp_path
 ):
     again = tmp_path / "out"
@@ -154,7 +156,7 @@ def test_a_second_run_keeps_it_and_an_attacker_more_redoes_the_fusion_alone(
 
 
 @pytest.mark.slow
-def test_who_has_no_scores_for_the_background_is_left_out_and_told(
+def test_members_without_background_scores_are_omitted_and_reported(
     layout, oracles, output, tmp_path
 ):
     for scores in (output / "exp").glob("*/*/gmm-ubm/scores"):
@@ -169,7 +171,9 @@ def test_who_has_no_scores_for_the_background_is_left_out_and_told(
     assert any("ready" in one["text"] for one in findings(results, "fusion"))
 
 
-def test_members_without_weight_or_scores_give_a_fusion_no_knowledge(layout, oracles, tmp_path):
+def test_members_without_weight_or_scores_do_not_raise_the_level_of_a_fusion(
+    layout, oracles, tmp_path
+):
     knowledge = {
         "attacker_settings.guesses.level": "whole-list",
         "attacker_settings.fails.level": "inverting",
@@ -186,7 +190,7 @@ def test_members_without_weight_or_scores_give_a_fusion_no_knowledge(layout, ora
     }
 
 
-def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):
+def test_a_fusion_without_members_is_reported(layout, tmp_path, output):
     chosen = {
         "attackers": "[knows,fusion]",
         "attacker_settings__knows__preset": f"scores:{output}/exp",
@@ -198,9 +202,7 @@ def test_a_fusion_of_nobody_says_so(layout, tmp_path, output):
     assert (tmp_path / "out/results.json").exists()
 
 
-def test_a_member_that_failed_on_the_background_is_tried_again_by_the_same_command(
-    layout, tmp_path
-):
+def test_a_member_that_failed_on_the_background_is_retried_by_the_same_command(layout, tmp_path):
     """And then fused; a command that changes nothing makes nothing again."""
     (tmp_path / "own.py").write_text(f"{ORACLE}\nfrom pathlib import Path\n\n" + (
         "def late(training, seed):\n"

@@ -16,9 +16,10 @@ import pytest
 from recipe_runs import COMMANDS, RECIPES, datasets, leftovers, options
 from tiny_corpus import write_tiny_corpus
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
-)
+pytestmark = [
+    pytest.mark.whole(seconds=40),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
+]
 
 
 def hear():
@@ -47,7 +48,7 @@ def wait_for(condition, *, seconds=30.0):
         time.sleep(0.02)
 
 
-def test_ctrl_c_during_extraction(tiny, tmp_path):
+def test_ctrl_c_during_extraction_ends_cleanly(tiny, tmp_path):
     """To the whole group, as a terminal sends it, with workers at work."""
     command = [sys.executable, str(RECIPES / "svm_gmm.py"), *options(tiny, tmp_path, "--jobs", "2")]
     streams = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -124,7 +125,7 @@ def check_same(output, undisturbed):
         *(pytest.param(page, 10, marks=pytest.mark.slow) for page in ("svm_gmm", "ivector", "jfa")),
     ],
 )
-def test_killed_and_started_again(tmp_path, page, times):
+def test_a_killed_run_started_again_gives_the_same_bits(tmp_path, page, times):
     corpus, expected, began = tmp_path / "corpus", tmp_path / "expected", time.monotonic()
     write_tiny_corpus(corpus, background=range(1, 21), evaluation=range(101, 113))
     with pytest.raises(SystemExit) as end:

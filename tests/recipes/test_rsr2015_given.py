@@ -20,6 +20,8 @@ from spkver.idmap import IdMap
 from spkver.mixture.statistics import copy_stat_rows
 from spkver.sidekit.tables import StatServer, read_idmap, read_stat_server, write_stat_server
 
+pytestmark = pytest.mark.whole
+
 STEMS = list_stems("eval", "m")
 
 
@@ -55,7 +57,7 @@ def test_lists_of_a_folder_give_the_same_scores(recipe, tiny, finished, task, tm
     )
 
 
-def test_a_list_that_is_not_there_comes_from_the_corpus(recipe, tiny, finished, task, tmp_path):
+def test_missing_lists_are_made_from_the_corpus(recipe, tiny, finished, task, tmp_path):
     shutil.rmtree(task / "data")
     for path in task.glob("*"):
         if path.name != "ubm_list.txt":
@@ -109,7 +111,7 @@ BAD_LISTS = {  # which list, its lines, what is said
 
 
 @pytest.mark.parametrize("name", BAD_LISTS)
-def test_bad_lists_are_told_with_their_place(recipe, tiny, task, tmp_path, name):
+def test_bad_lists_are_reported_with_their_line(recipe, tiny, task, tmp_path, name):
     stem, lines, expected = BAD_LISTS[name]
     for path in task.glob(f"{stem}.h5" if stem else "*.*"):
         path.unlink()
@@ -168,7 +170,7 @@ def scores_like(output, finished, system, tolerance):
     )
 
 
-def test_statistics_of_sidekit(recipe, tiny, finished, sidekit, tmp_path):
+def test_statistics_of_sidekit_are_used(recipe, tiny, finished, sidekit, tmp_path):
     output = tmp_path / "out"
     settings = {"given__statistics": sidekit, "ubm__file": finished / "gmm/ubm.h5"}
     outcome = recipe(tiny, output, **settings)
@@ -180,7 +182,7 @@ def test_statistics_of_sidekit(recipe, tiny, finished, sidekit, tmp_path):
     assert made(recipe(tiny, output, **settings).err) == set()
 
 
-def test_supervectors_and_machines_of_sidekit(recipe, tiny, finished, sidekit, tmp_path):
+def test_supervectors_and_svms_of_sidekit_are_used(recipe, tiny, finished, sidekit, tmp_path):
     given = {
         "given__machines": finished / "svm/svm-gmm.h5",
         "given__machines_nap": sidekit / "svm-gmm-nap",
@@ -236,7 +238,7 @@ def write_other_ubm(path):
 
 
 @pytest.mark.parametrize("name", BAD_STAGES)
-def test_bad_stages_are_told_with_their_place(recipe, tiny, sidekit, tmp_path, name):
+def test_bad_files_of_stages_are_reported(recipe, tiny, sidekit, tmp_path, name):
     keys, spoil, expected = BAD_STAGES[name]
     if spoil is not None:
         spoil(sidekit)
@@ -247,7 +249,7 @@ def test_bad_stages_are_told_with_their_place(recipe, tiny, sidekit, tmp_path, n
 
 
 @pytest.mark.parametrize("name", ["enroll", "test"])
-def test_rows_of_sidekits_own_files(shared, tmp_path, name):
+def test_rows_of_sidekit_files_are_put_in_order(shared, tmp_path, name):
     """SIDEKIT wrote these; they come out under its own list of ids, whatever the order of the rows."""
 
     folder = shared / "golden" / "sidekit" / "h5"

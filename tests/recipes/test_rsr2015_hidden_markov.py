@@ -11,6 +11,8 @@ from spkbase.hdf5 import read_arrays
 from spkver.mixture import log_likelihood, read_ubm
 from spkver.vectors import open_supervectors
 
+pytestmark = pytest.mark.whole
+
 WORDS = {"hidden_markov__states": 3, "hidden_markov__components": 2, "hidden_markov__rounds": 2}
 SETTINGS = {
     "hilam": {**WORDS, "nap__rank": 0},
@@ -110,7 +112,7 @@ def test_a_sentence_is_scored_by_the_best_path_minus_the_background(recipe, tiny
         assert value == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_text_alone_is_scored_against_the_mixture_of_the_speaker(recipe, tiny, tmp_path):
+def test_only_the_text_is_scored_against_the_mixture_of_the_speaker(recipe, tiny, tmp_path):
     settings = SETTINGS["hilam"] | {
         "trials__nontarget": "[TW, IC, IW]",
         "features__dtype": "float64",
@@ -150,7 +152,9 @@ def test_the_text_alone_is_scored_against_the_mixture_of_the_speaker(recipe, tin
         ({"map__relevance": 5}, {"supervectors of speakers"}),
     ],
 )
-def test_only_what_depends_on_a_setting_is_made_again(recipe, tiny, tmp_path, settings, expected):
+def test_only_stages_that_depend_on_a_setting_are_redone(
+    recipe, tiny, tmp_path, settings, expected
+):
     before = {**SETTINGS["hilam"], "hidden_markov__components": 1}
     assert recipe(tiny, tmp_path / "out", name="hilam", **before).status == 0
     outcome = recipe(tiny, tmp_path / "out", name="hilam", **(before | settings))
@@ -161,7 +165,7 @@ def test_only_what_depends_on_a_setting_is_made_again(recipe, tiny, tmp_path, se
     }
 
 
-def test_words_of_recordings_are_cut_and_statistics_are_of_all_their_frames(recipe, tiny, tmp_path):
+def test_recordings_are_cut_into_words_and_statistics_use_all_their_frames(recipe, tiny, tmp_path):
     assert recipe(tiny, tmp_path / "out", name="ivector_hmm", **SETTINGS["ivector_hmm"]).status == 0
     words = read_arrays(tmp_path / "out/data/words_enroll.h5")
     statistics = read_arrays(tmp_path / "out/data/stat_enroll.h5")
@@ -183,7 +187,7 @@ def test_words_of_recordings_are_cut_and_statistics_are_of_all_their_frames(reci
         ({"hidden_markov__states": 500}, "has 1 words of 500 states"),
     ],
 )
-def test_bad_settings_are_told(recipe, tiny, tmp_path, settings, expected):
+def test_bad_settings_are_refused(recipe, tiny, tmp_path, settings, expected):
     refused(
         recipe(tiny, tmp_path / "out", name="hilam", **(SETTINGS["hilam"] | settings)),
         re.escape(expected),

@@ -19,6 +19,8 @@ from spkver.mixture.statistics import open_statistics
 from spkver.mixture.ubm import read_ubm
 from spkver.vectors.joint_factors import JointFactorConfig, train_joint_factors
 
+pytestmark = pytest.mark.whole
+
 SETTINGS = {"total_variability__rank": 12, "total_variability__rounds": 3, "nap__rank": 0}
 SYSTEMS = [*read_yaml(RECIPES / "config/ivector.yaml")["systems"]]
 LISTS = ("training", "enroll", "test")
@@ -57,7 +59,7 @@ def vectors_of(path):
         return names[0], names[1], file["vectors"][()]
 
 
-def test_one_table_and_one_picture_of_all_systems(finished):
+def test_all_systems_share_one_table_and_one_figure(finished):
     results = results_of(finished)
     assert results["recipe"] == "rsr2015/ivector"
     assert [*results["systems"]] == SYSTEMS
@@ -75,7 +77,7 @@ def test_one_table_and_one_picture_of_all_systems(finished):
     assert (finished / "det.png").is_file()
 
 
-def test_cosine_is_that_of_the_mean_of_the_sessions(finished):
+def test_the_cosine_is_taken_with_the_mean_of_the_sessions(finished):
     models, _, enrolled = vectors_of(finished / "data/iv_enroll.h5")
     _, segments, tested = vectors_of(finished / "data/iv_test.h5")
     scores = read_scores(finished / "scores/cosine.h5")
@@ -85,7 +87,7 @@ def test_cosine_is_that_of_the_mean_of_the_sessions(finished):
         assert value == pytest.approx(unit(mean) @ unit(tested[segments.index(segment)]), abs=1e-12)
 
 
-def test_the_background_speakers_train_matrix_and_chains(finished):
+def test_background_speakers_train_the_matrix_and_the_chains(finished):
     speakers, segments, _ = vectors_of(finished / "data/iv_training.h5")
     assert segments == (finished / "task/ubm_list.txt").read_text().split()
     assert speakers == [segment.split("/")[0] for segment in segments]
@@ -101,7 +103,7 @@ def test_the_background_speakers_train_matrix_and_chains(finished):
         ({"ubm__components": 4}, {"ubm", "total variability"} | STATISTICS | VECTORS | BACKENDS),
     ],
 )
-def test_changed_key_makes_again_what_depends_on_it(recipe, tiny, output, settings, expected):
+def test_a_changed_setting_redoes_only_its_dependents(recipe, tiny, output, settings, expected):
     outcome = run(recipe, tiny, output, **settings)
     assert outcome.status == 0, outcome.err
     assert made(outcome.err) == expected
@@ -109,7 +111,7 @@ def test_changed_key_makes_again_what_depends_on_it(recipe, tiny, output, settin
     assert ("plda-efr" in systems) == ("systems__plda-efr" not in settings)
 
 
-def test_classes_may_be_speakers_with_a_sentence_each(recipe, tiny, output):
+def test_classes_may_be_pairs_of_speaker_and_sentence(recipe, tiny, output):
     outcome = run(recipe, tiny, output, ivectors__classes="sentence")
     assert outcome.status == 0, outcome.err
     speakers = vectors_of(output / "data/iv_training.h5")[0]
@@ -137,7 +139,7 @@ def ready(finished, tmp_path):
     return path
 
 
-def test_ready_vectors_take_the_place_of_ivectors(recipe, tiny, ready, tmp_path):
+def test_precomputed_vectors_replace_ivectors(recipe, tiny, ready, tmp_path):
     outcome = run(recipe, tiny, tmp_path / "out", given__vectors=ready)
     assert outcome.status == 0, outcome.err
     assert made(outcome.err) == VECTORS | BACKENDS
@@ -163,7 +165,7 @@ def test_ready_vectors_take_the_place_of_ivectors(recipe, tiny, ready, tmp_path)
         (lambda arrays: {**arrays, "vectors": arrays["vectors"] * np.nan}, "not finite"),
     ],
 )
-def test_bad_ready_vectors(recipe, tiny, ready, tmp_path, spoil, expected):
+def test_bad_precomputed_vectors_are_refused(recipe, tiny, ready, tmp_path, spoil, expected):
     with np.load(ready) as file:
         arrays = {name: file[name] for name in file}
     np.savez(ready, **spoil(arrays))
@@ -197,7 +199,7 @@ def test_bad_ready_vectors(recipe, tiny, ready, tmp_path, spoil, expected):
         ({"ivectors__list": "nap", "nap__step": 16}, "rank is 12, but there are only 2 segments"),
     ],
 )
-def test_bad_settings_are_told_before_any_work(recipe, tiny, tmp_path, settings, expected):
+def test_bad_settings_are_refused_before_any_work(recipe, tiny, tmp_path, settings, expected):
     outcome = run(recipe, tiny, tmp_path / "out", **settings)
     refused(outcome, re.escape(expected))
     assert not (tmp_path / "out/features.h5").exists()
@@ -213,7 +215,7 @@ JOINT = {
 }
 
 
-def test_joint_factors(recipe, tiny, tmp_path):
+def test_the_joint_factor_recipe_equals_the_public_functions(recipe, tiny, tmp_path):
     """The stages are the public functions of the packages, in a row."""
     outcome = recipe(tiny, tmp_path / "out", name="jfa", **JOINT)
     assert outcome.status == 0, outcome.err

@@ -13,6 +13,8 @@ from evaluation.formats.reading import read_key, read_scores
 from evaluation.metrics import min_dcf
 from spkver.corpora.rsr2015 import key_files
 
+pytestmark = pytest.mark.whole
+
 ALL_TYPES = "[IC, TW, IW]"
 TYPES = ("TC", "TW", "IC", "IW")
 FEW = {
@@ -73,7 +75,7 @@ def scores_by_type(corpus, part, scores):
     ("part", "name"),
     [(1, "svm_gmm"), (2, "gmm_ubm"), (3, "svm_gmm"), (3, "ivector"), (3, "jfa"), (3, "gmm_ubm")],
 )
-def test_each_pair_of_types_is_that_of_its_trials(recipe, corpora, tmp_path, part, name):
+def test_each_pair_of_trial_types_is_evaluated_on_its_trials(recipe, corpora, tmp_path, part, name):
     outcome = recipe(
         corpora[part], tmp_path, name=name, part=part, trials__nontarget=ALL_TYPES, **FEW
     )
@@ -95,7 +97,7 @@ def test_each_pair_of_types_is_that_of_its_trials(recipe, corpora, tmp_path, par
             assert types in outcome.out
 
 
-def test_part_3_by_default(recipe, corpora, tmp_path):
+def test_part_3_runs_with_default_settings(recipe, corpora, tmp_path):
     """Two models a speaker, four tests each; scores and key of the output are joined by ids."""
     assert recipe(corpora[3], tmp_path, part=3, **FEW).status == 0
     results = results_of(tmp_path)
@@ -127,14 +129,14 @@ def test_a_system_without_prompts_scores_each_pair_once(recipe, corpora, tmp_pat
     )
 
 
-def test_curves_of_all_pairs_are_one_plot(recipe, corpora, tmp_path):
+def test_the_curves_of_all_pairs_share_one_plot(recipe, corpora, tmp_path):
     """Drawn only where there are several pairs."""
     for types, expected in (("[IC]", False), (ALL_TYPES, True)):
         assert recipe(corpora[1], tmp_path, plots=True, trials__nontarget=types, **FEW).status == 0
         assert (tmp_path / "det_types.png").is_file() == expected
 
 
-def test_a_part_that_is_not_there(recipe, corpora, tmp_path):
+def test_a_missing_part_is_refused(recipe, corpora, tmp_path):
     refused(
         recipe(corpora[1], tmp_path, part=3, **FEW),
         r"3seq10_eval_m.trn: no such file",

@@ -22,6 +22,8 @@ from evaluation.trials.speakers import read_speakers
 from evaluation.uncertainty import Resampling
 from evaluation.uncertainty.confidence import confidence_intervals, sample_from
 
+pytestmark = pytest.mark.whole
+
 FLOAT32 = ("stat_enroll", "stat_back", "stat_test", "sv_enroll", "sv_back", "sv_test")
 SVM_STAGES = {"models of svm-gmm", "scores of svm-gmm"}
 NAP_STAGES = {"nap", "models of svm-gmm-nap", "scores of svm-gmm-nap"}
@@ -57,7 +59,7 @@ def test_results_are_documented(finished):
         assert set(system["trial_types"]) == {"TC-IC"}
 
 
-def test_all_files_are_there(finished):
+def test_all_files_are_written(finished):
     there = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
     stems = [
         "sesspwd_eval_m_trn",
@@ -102,7 +104,7 @@ def test_text_and_hdf5_scores_are_the_same(finished):
     assert target.mean() > nontarget.mean()
 
 
-def test_plots_are_drawn_when_what_they_show_has_changed(recipe, tiny, finished, output):
+def test_plots_are_redrawn_only_if_their_content_changed(recipe, tiny, finished, output):
     drawn = {
         path: path.stat().st_mtime_ns
         for form in ("png", "pdf", "svg")
@@ -142,7 +144,7 @@ def test_bits_do_not_depend_on_jobs(recipe, tiny, finished, tmp_path):
         ),
     ],
 )
-def test_changed_key_makes_again_what_depends_on_it(recipe, tiny, output, settings, expected):
+def test_a_changed_setting_redoes_only_its_dependents(recipe, tiny, output, settings, expected):
     if "nap__list" in settings:
         settings = {**settings, "nap__rank": 2, "nap__step": 3}
     outcome = recipe(tiny, output, **settings)
@@ -150,7 +152,7 @@ def test_changed_key_makes_again_what_depends_on_it(recipe, tiny, output, settin
     assert made(outcome.err) == expected
 
 
-def test_gmm_ubm(recipe, tiny, tmp_path):
+def test_the_gmm_ubm_recipe_writes_scores_and_metrics(recipe, tiny, tmp_path):
     assert recipe(tiny, tmp_path, name="gmm_ubm", nap__rank=0).status == 0
     results = results_of(tmp_path)
     assert results["recipe"] == "rsr2015/gmm_ubm"
@@ -164,7 +166,7 @@ def test_gmm_ubm(recipe, tiny, tmp_path):
     assert made(recipe(tiny, tmp_path, name="gmm_ubm", nap__rank=0).err) == set()
 
 
-def test_trial_types_are_reported_one_by_one(recipe, tiny, tmp_path):
+def test_each_trial_type_is_reported(recipe, tiny, tmp_path):
     outcome = recipe(
         tiny, tmp_path, trials__target="[TC, TW]", trials__nontarget="[IC, IW]", nap__rank=0
     )
@@ -185,7 +187,9 @@ def test_trial_types_are_reported_one_by_one(recipe, tiny, tmp_path):
     ("gender", "partition", "background", "evaluation"),
     [("f", "eval", (1, 2, 3, 47), (95, 96, 143)), ("m", "dev", (1, 2, 3, 50), (51, 52, 100))],
 )
-def test_other_sex_and_partition(recipe, tmp_path, gender, partition, background, evaluation):
+def test_the_other_sex_and_partition_can_be_run(
+    recipe, tmp_path, gender, partition, background, evaluation
+):
     corpus = write_tiny_corpus(
         tmp_path / "corpus",
         gender=gender,
@@ -200,7 +204,7 @@ def test_other_sex_and_partition(recipe, tmp_path, gender, partition, background
     assert (tmp_path / f"out/task/3sess-pwd_{partition}_{gender}_key.h5").is_file()
 
 
-def test_sidekits_ubm(recipe, tiny, shared, tmp_path):
+def test_a_ubm_of_sidekit_is_used(recipe, tiny, shared, tmp_path):
     path = shared / "golden" / "sidekit" / "h5" / "ubm64.h5"
     outcome = recipe(tiny, tmp_path, ubm__file=path)
     assert outcome.status == 0, outcome.err
@@ -209,7 +213,7 @@ def test_sidekits_ubm(recipe, tiny, shared, tmp_path):
     assert made(recipe(tiny, tmp_path, ubm__file=path).err) == set()
 
 
-def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe, tiny, tmp_path):
+def test_a_configuration_file_changes_only_the_settings_that_it_names(recipe, tiny, tmp_path):
     """The order is recipe, file, --set: the GMM-UBM recipe goes on without normalisation and NAP."""
     config = tmp_path / "my.yaml"
     config.write_text("seed: 7\nubm:\n  components: 8\n")
@@ -221,7 +225,7 @@ def test_a_configuration_file_changes_what_it_names_and_nothing_else(recipe, tin
 # --- privacy ---------------------------------------------------------------------------------------------------------
 
 
-def test_privacy_stands_in_results_and_table(recipe, tiny, output):
+def test_results_and_table_contain_privacy_metrics(recipe, tiny, output):
     """Speakers are those of the maps in `task/`, which `spkver-eval` takes too."""
     outcome = recipe(tiny, output, report__resamples=50)
     assert outcome.status == 0
@@ -267,11 +271,11 @@ def status(output):
     return {stage["stage"]: stage["state"] for stage in record["stages"]}
 
 
-def test_status_of_a_finished_run(finished):
+def test_the_status_of_a_finished_run_is_done(finished):
     assert status(finished) == dict.fromkeys(EVERYTHING | {"report"}, "done")
 
 
-def test_until_then_only_then_all(recipe, tiny, finished, tmp_path):
+def test_until_and_only_limit_a_run_that_can_be_completed(recipe, tiny, finished, tmp_path):
     output = tmp_path / "out"
     outcome = recipe(tiny, output, "--until", "ubm")
     assert outcome.status == 0
@@ -290,7 +294,7 @@ def test_until_then_only_then_all(recipe, tiny, finished, tmp_path):
     assert (output / "results.json").is_file()
 
 
-def test_only_the_report(recipe, tiny, output):
+def test_only_the_report_can_be_redone(recipe, tiny, output):
     (output / "results.json").unlink()
     outcome = recipe(tiny, output, "--only", "report")
     assert outcome.status == 0
@@ -300,7 +304,7 @@ def test_only_the_report(recipe, tiny, output):
     refused(outcome, "needs stage 'scores of svm-gmm', which is missing")
 
 
-def test_until_the_last_stage_that_begins_so(recipe, tiny, output):
+def test_until_accepts_the_beginning_of_a_stage_name(recipe, tiny, output):
     (output / "results.json").unlink()
     (output / "scores/svm-gmm-nap.h5").unlink()
     outcome = recipe(tiny, output, "--until", "scores")
@@ -310,7 +314,7 @@ def test_until_the_last_stage_that_begins_so(recipe, tiny, output):
 
 
 @pytest.mark.parametrize("limit", ["--only", "--until"])
-def test_unknown_stage(recipe, tiny, tmp_path, limit):
+def test_unknown_stages_are_refused(recipe, tiny, tmp_path, limit):
     outcome = recipe(tiny, tmp_path, limit, "statistics of all", nap__rank=0)
     expected = "features, ubm, statistics of enroll(.|\n)*report$"
     refused(outcome, f"{limit} statistics of all is no stage: expected one of {expected}")
@@ -324,7 +328,7 @@ def stages_expected(outcome):
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "prepare"])
-def test_a_stage_of_no_kind_is_refused_before_the_corpus_is_made(recipe, tiny, tmp_path, name):
+def test_unknown_stages_are_refused_before_the_corpus_is_made(recipe, tiny, tmp_path, name):
     for limit, stage in [
         ("--only", "nonsense"),
         ("--until", "nonsense"),
@@ -343,7 +347,7 @@ def test_a_stage_of_no_kind_is_refused_before_the_corpus_is_made(recipe, tiny, t
     assert {stage.split(" of ")[0] for stage in names} == set(kinds)
 
 
-def test_flipped_bit_is_damaged_then_mended(recipe, tiny, finished, output):
+def test_a_flipped_bit_is_detected_and_repaired(recipe, tiny, finished, output):
     path = output / "data/sv_test.h5"
     data = bytearray(path.read_bytes())
     data[-100] ^= 1

@@ -12,6 +12,8 @@ from spkver.recipes.rsr2015 import svm_gmm
 from spkver.rsr2015 import results as report
 from spkver.rsr2015.lists import RecipeConfig
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("espeakng_loader")
 
 
@@ -28,7 +30,7 @@ def test_equal_error_rate_lies_between_1_and_10_per_cent(tmp_path, gender):
     assert rates["svm-gmm-nap"] < rates["svm-gmm"]
 
 
-def test_a_stage_of_the_run_makes_the_corpus_once(tmp_path):
+def test_the_corpus_is_made_once_as_a_stage_of_the_run(tmp_path):
     settings = (
         "simulation.speakers=3",
         "simulation.sentences=1",
@@ -48,7 +50,7 @@ def test_a_stage_of_the_run_makes_the_corpus_once(tmp_path):
     assert "simulation: up to date" in log
 
 
-def test_plots_of_synthetic_speech_say_so(tmp_path):
+def test_plots_of_synthetic_speech_are_labelled(tmp_path):
     """The record that `spkver simulate` leaves at the root of its trees decides, however the tree is named."""
     recording = tmp_path / "sph" / "male" / "m001" / "m001_01_001.wav"
     lists = SimpleNamespace(recordings={"m001/m001_01_001": recording})

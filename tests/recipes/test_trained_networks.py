@@ -19,6 +19,8 @@ from spkver.extractors import embed_directory, open_extractor
 from spkver.voiceprivacy.choosing import attackers_run
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/own_extractors.md").read_text(encoding="utf-8")
 EXAMPLE = next(
@@ -111,7 +113,7 @@ def test_a_record_of_another_form_is_the_trainer_s_error(layout, tmp_path):
     )
 
 
-def test_networks_are_kept_and_the_one_on_original_speech_serves_a_second_anonymiser(
+def test_networks_are_reused_and_that_of_original_speech_serves_a_second_anonymiser(
     own, module, tmp_path
 ):
     output = tmp_path / "out"
@@ -137,7 +139,7 @@ def test_networks_are_kept_and_the_one_on_original_speech_serves_a_second_anonym
     assert len(networks(output)) == 5
 
 
-def test_a_killed_training_goes_on_in_its_folder(layout, tmp_path):
+def test_a_killed_training_is_resumed_in_its_folder(layout, tmp_path):
     file = tmp_path / "own.py"
     file.write_text(KILLED)
     settings = {f"trained:{file}": {"settings": {"kill": True}, "threads": 2}}
@@ -150,7 +152,7 @@ def test_a_killed_training_goes_on_in_its_folder(layout, tmp_path):
         assert (folder / "call1").read_text() == "2"
 
 
-def test_a_training_without_end_is_ended_and_no_other_attacker_suffers(layout, tmp_path):
+def test_an_endless_training_is_stopped_without_affecting_other_attackers(layout, tmp_path):
     file = tmp_path / "own.py"
     file.write_text(
         "import time\ndef train(*arguments):\n    time.sleep(600)\ndef load(folder):\n    return None\n"
@@ -160,7 +162,7 @@ def test_a_training_without_end_is_ended_and_no_other_attacker_suffers(layout, t
     assert list(results_of(tmp_path / "out")["summary"][0]["attackers"]) == ["gmm-ubm"]
 
 
-def test_backends_learn_from_speakers_that_trained_no_network(layout, tmp_path):
+def test_backends_are_trained_on_speakers_held_out_from_the_network(layout, tmp_path):
     file = tmp_path / "own.py"
     heard = '(folder / "heard").write_text(" ".join(row.speaker for row in training.utterances))'
     file.write_text(KILLED.replace("    if not", f"    {heard}\n    if not"))
@@ -195,14 +197,14 @@ def test_a_trained_network_is_an_extractor(layout, module, tmp_path):
         ("x = 1", "defines no function train"),
     ],
 )
-def test_unusable_modules_are_refused_before_anything_starts(layout, tmp_path, text, message):
+def test_unusable_modules_are_refused_before_the_run_starts(layout, tmp_path, text, message):
     file = tmp_path / "own.py"
     if text is not None:
         file.write_text(text)
     refused(run(layout, tmp_path / "out", f"trained:{file}"), message, "own_extractors.md")
 
 
-def test_settings_say_that_scores_are_of_a_neural_network():
+def test_attackers_can_be_declared_as_neural_networks():
     entry = "scores:somewhere/exp"
     assert not parse_spec(entry).is_network
     assert parse_spec(entry, {"network": True}).is_network

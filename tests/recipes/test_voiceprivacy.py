@@ -27,6 +27,8 @@ from evaluation.uncertainty import Resampling, minima_over_attackers, sample_fro
 from spkver.voiceprivacy.challenge_files import write_challenge_files
 from spkver.voiceprivacy.experiment import check_privacy
 
+pytestmark = pytest.mark.whole
+
 ATTACKERS = ("gmm-ubm", "supervector-cosine")
 FOLDERS = {
     "original": "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_{}",
@@ -65,7 +67,7 @@ def scores_of(output, one):
 # --- what is there --------------------------------------------------------------------------------
 
 
-def test_every_condition_is_there_once_with_its_files_and_the_counts_of_the_lists(results, output):
+def test_every_condition_appears_once_with_its_files_and_trial_counts(results, output):
     places = [(one["gender"], one["scenario"], one["attacker"]) for one in results["conditions"]]
     assert sorted(places) == sorted(product(("f", "m", "all"), vp.SCENARIOS, ATTACKERS))
     counts = {"f": (8, 32, 4, 5), "m": (6, 18, 3, 4), "all": (14, 50, 7, 9)}
@@ -79,7 +81,7 @@ def test_every_condition_is_there_once_with_its_files_and_the_counts_of_the_list
         assert tuple(one[name] for name in names) == counts[one["gender"]]
 
 
-def test_results_say_what_they_were_made_of(results, output):
+def test_results_record_their_origin(results, output):
     assert (results["format"], results["suffix"], results["simulated"]) == (1, vp.SUFFIX, False)
     assert results["config"]["attacker_settings"] == {"all": {"ubm": {"components": 4}}}
     assert {"spkver", "python", "numpy"} <= set(results["versions"])
@@ -125,7 +127,7 @@ def test_spkver_eval_finds_the_same_metrics_and_intervals_in_the_written_files(r
 
 
 @pytest.mark.parametrize("scenario", vp.SCENARIOS)
-def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_path, scenario):
+def test_each_scenario_uses_the_speech_that_it_names(layout, output, results, tmp_path, scenario):
     """Oracle: the attacker trained and applied by hand, with the commands of spkver."""
     enrolled, tried, trained = {
         "original": ("", "", ""),
@@ -145,14 +147,14 @@ def test_each_scenario_attacks_the_speech_it_names(layout, output, results, tmp_
     np.testing.assert_array_equal(by_hand, scores_of(output, one))
 
 
-def test_pooled_trials_are_those_of_both_sexes(results, output):
+def test_pooled_trials_include_both_sexes(results, output):
     for attacker, scenario in product(ATTACKERS, vp.SCENARIOS):
         parts = [scores_of(output, vp.condition(results, sex, scenario, attacker)) for sex in "fm"]
         pooled = scores_of(output, vp.condition(results, "all", scenario, attacker))
         np.testing.assert_array_equal(pooled, np.concatenate(parts))
 
 
-def test_the_least_privacy_over_attackers_is_the_result(results):
+def test_the_result_is_the_least_privacy_over_attackers(results):
     assert len(results["summary"]) == 12
     for row in results["summary"]:
         eers = {
@@ -163,7 +165,7 @@ def test_the_least_privacy_over_attackers_is_the_result(results):
         assert row["attackers"] == eers
 
 
-def test_speakers_are_those_enrolled(results, output):
+def test_the_speakers_are_the_enrolled_ones(results, output):
     one = vp.condition(results, "all", "lazy-informed", "gmm-ubm")
     found = {row["speaker"]: row for row in one["speakers"]}
     assert list(found) == [*vp.ENROLLED["f"], *vp.ENROLLED["m"]]
@@ -183,7 +185,7 @@ def test_speakers_are_those_enrolled(results, output):
 # --- what is shown with the numbers
 
 
-def test_worst_case_and_ranks_are_those_of_the_written_scores(results, output):
+def test_worst_cases_and_ranks_equal_those_of_the_written_scores(results, output):
     for one in results["conditions"]:
         scores, key = read_scores(output / one["scores"]), read_key(output / one["key"])
         expected = worst_case_from(scores, key).to_dict()
@@ -200,7 +202,7 @@ def test_worst_case_and_ranks_are_those_of_the_written_scores(results, output):
             assert shares[0] == pytest.approx(one["linkability"]["linkability"][-1])
 
 
-def test_the_interval_of_the_minimum_is_in_summary_and_verdict(results, output):
+def test_summary_and_verdict_contain_the_interval_of_the_minimum(results, output):
     for row in results["summary"]:
         samples = {}
         for one in results["conditions"]:
@@ -246,7 +248,7 @@ def test_the_interval_of_the_minimum_is_in_summary_and_verdict(results, output):
     assert high < float(stated[2]) < high + 10, (high, stated[0])
 
 
-def test_similarity_is_what_the_command_makes_of_the_written_scores(results, output):
+def test_voice_similarity_equals_that_of_the_command(results, output):
     assert {(one["gender"], one["scenario"]) for one in results["similarity"]} == {
         (gender, scenario)
         for gender in ("f", "m", "all")
@@ -270,7 +272,7 @@ def test_similarity_is_what_the_command_makes_of_the_written_scores(results, out
         assert report["matrices"] == entry["matrices"]
 
 
-def test_the_page_shows_them(results, output):
+def test_the_page_shows_the_results(results, output):
     page = (output / "report.html").read_text()
     assert 'id="worst"' in page
     assert 'id="voices"' in page
@@ -307,7 +309,9 @@ def test_every_key_of_the_results_is_described_by_their_schema(results):
 
 
 @pytest.mark.parametrize(("limit", "status"), [("0", 3), ("50", 1)])
-def test_a_run_fails_if_privacy_is_not_shown(layout, output, results, tmp_path, limit, status):
+def test_a_run_fails_if_the_required_privacy_is_not_shown(
+    layout, output, results, tmp_path, limit, status
+):
     folder = Path(shutil.copytree(output, tmp_path / "out"))
     outcome = run(layout, folder, "--fail-under", limit, "--title", "Release 2", page=True)
     assert outcome.status == status
@@ -326,14 +330,14 @@ def test_a_run_fails_if_privacy_is_not_shown(layout, output, results, tmp_path, 
     assert "<title>Release 2</title>" in (folder / "report.html").read_text("utf-8")
 
 
-def test_an_unfinished_run_shows_no_privacy(layout, tmp_path):
+def test_fail_under_refuses_a_run_that_ends_before_the_report(layout, tmp_path):
     outcome = run(layout, tmp_path / "out", "--fail-under", "20", "--until", "checks")
     assert outcome.status == 2
     assert "--fail-under needs the report: give no --until" in outcome.err
     assert not (tmp_path / "out").exists()
 
 
-def test_privacy_is_not_shown_without_an_interval_a_verdict_or_anonymised_speech(results):
+def test_privacy_requirements_need_an_interval_a_verdict_and_anonymised_speech(results):
     anonymised = [row for row in results["conditions"] if row["scenario"] != "original"]
     good = [
         row | {"eer": {"rocch": 0.4}, "intervals": {"eer.rocch": {"low": 0.3, "high": 0.5}}}
@@ -380,7 +384,7 @@ def named(name):
     return {"challenge__attacker": name, "challenge__targets": "[10, 20, 30, 40]"}
 
 
-def test_without_a_named_attacker_nothing_goes_under_the_challenges_name(results, output):
+def test_no_result_carries_the_name_of_the_challenge_without_a_named_attacker(results, output):
     """The strongest of several is not the challenge's attacker, and files in its form cannot tell that."""
     assert not (output / "exp/results_summary").exists()
     assert not [path for path in (output / "exp").glob("asv_*/*/*") if path.is_file()]
@@ -405,7 +409,7 @@ def test_without_a_named_attacker_nothing_goes_under_the_challenges_name(results
             assert row[name] == pytest.approx(50 * sum(values), abs=1e-3)
 
 
-def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_path):
+def test_results_of_one_named_attacker_carry_the_name_of_the_challenge(layout, output, tmp_path):
     """Its EERs by the challenge's reading, and how they were made, in rank file, averages and table alike."""
     folder = Path(shutil.copytree(output, tmp_path / "out"))
     weak = "gmm-ubm"
@@ -503,7 +507,7 @@ def test_one_named_attacker_goes_under_the_challenges_name(layout, output, tmp_p
     assert not [name for name in (*held, archive) if (folder / name).exists()]
 
 
-def test_tables_of_words_and_emotions_are_in_the_archive(tmp_path):
+def test_the_archive_contains_tables_of_words_and_emotions(tmp_path):
     recalls = {
         kind: {"value": 0.5, "recalls": {"sad": 0.25}} for kind in ("original", "anonymised")
     }
@@ -524,7 +528,7 @@ def test_tables_of_words_and_emotions_are_in_the_archive(tmp_path):
     }
 
 
-def test_csv_has_the_columns_of_the_challenge(results, output):
+def test_the_csv_has_the_columns_of_the_challenge(results, output):
     columns = ["dataset", "split", "gender", "enrollment", "trial", "EER"]
     with (output / f"results{vp.SUFFIX}.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -543,7 +547,7 @@ def test_csv_has_the_columns_of_the_challenge(results, output):
 # --- again ----------------------------------------------------------------------------------------
 
 
-def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, output, tmp_path):
+def test_workers_line_ends_and_the_order_of_lists_change_nothing(layout, output, tmp_path):
     data = Path(shutil.copytree(layout, tmp_path / "data"))
     for path in [
         *data.rglob("wav.scp"),
@@ -563,9 +567,7 @@ def test_neither_workers_nor_the_order_and_line_ends_of_lists_matter(layout, out
             np.testing.assert_array_equal(align(ours, theirs), theirs.values)
 
 
-def test_two_anonymisers_share_a_folder_and_what_was_made_of_original_speech(
-    layout, output, tmp_path
-):
+def test_two_anonymisers_share_a_folder_and_the_files_of_original_speech(layout, output, tmp_path):
     data, folder = (
         Path(shutil.copytree(layout, tmp_path / "data")),
         Path(shutil.copytree(output, tmp_path / "out")),

@@ -25,6 +25,8 @@ from spkver.datadir.reading import read_datadir
 from spkver.voiceprivacy.choosing import chosen_attackers
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = {  # whether enrolment and trials are anonymised, and what the attacker learnt from
     "original": ("", "", "asv_orig"),
@@ -162,7 +164,7 @@ def write_vectors(layout, folder):
 # --- all kinds ------------------------------------------------------------------------------------
 
 
-def test_the_least_privacy_is_over_all_attackers(results, output):
+def test_the_least_privacy_is_taken_over_all_attackers(results, output):
     assert len(results["summary"]) == 3 * len(SCENARIOS)
     for row in results["summary"]:
         assert list(row["attackers"]) == NAMES
@@ -177,7 +179,7 @@ def test_the_least_privacy_is_over_all_attackers(results, output):
         assert "scores-oracle" in (output / name).read_text(), name
 
 
-def test_results_say_who_they_are(results, outside):
+def test_results_describe_the_attackers(results, outside):
     assert results["config"]["attackers"] == entries(outside)
     told = [one["text"] for one in vp.findings(results, "user-supplied attackers")]
     assert len(told) == 4
@@ -185,7 +187,7 @@ def test_results_say_who_they_are(results, outside):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_ready_scores_are_taken_as_they_are(outside, results, output, scenario):
+def test_precomputed_scores_are_used_unchanged(outside, results, output, scenario):
     for folder, name, sex in trial_files(scenario):
         found = read_scores(
             output / vp.condition(results, sex, scenario, "scores-oracle")["scores"]
@@ -197,7 +199,9 @@ def test_ready_scores_are_taken_as_they_are(outside, results, output, scenario):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_ready_vectors_are_scored_by_cosines_with_speaker_means(layout, results, output, scenario):
+def test_precomputed_vectors_are_scored_by_cosines_with_speaker_means(
+    layout, results, output, scenario
+):
     enrol, trials, _ = SCENARIOS[scenario]
     for _, name, sex in trial_files(scenario):
         found = read_scores(
@@ -215,7 +219,7 @@ def test_ready_vectors_are_scored_by_cosines_with_speaker_means(layout, results,
             assert value == pytest.approx(cosine, abs=1e-9)
 
 
-def test_a_function_gets_what_it_is_promised_and_learns_once_from_each_training_set(
+def test_a_function_gets_the_documented_arguments_and_trains_once_for_each_training_set(
     layout, outside, results, output
 ):
     for scenario, (_, trials, _) in SCENARIOS.items():
@@ -232,7 +236,7 @@ def test_a_function_gets_what_it_is_promised_and_learns_once_from_each_training_
     assert calls == [["f101", "f102", "f103", "m101", "m102", "m103"]] * 2
 
 
-def test_a_command_gets_what_it_is_promised(results, output):
+def test_a_command_gets_the_documented_arguments(results, output):
     calls = set()
     for scenario in SCENARIOS:
         for sex in "fm":
@@ -247,7 +251,7 @@ def test_a_command_gets_what_it_is_promised(results, output):
     }
 
 
-def test_a_second_run_takes_everything_up_and_a_change_makes_only_its_own_anew(
+def test_a_second_run_reuses_everything_and_a_change_redoes_only_its_dependents(
     layout, outside, output, tmp_path
 ):
     again, ours = tmp_path / "output", tmp_path / "outside"
@@ -269,7 +273,7 @@ def test_a_second_run_takes_everything_up_and_a_change_makes_only_its_own_anew(
 # --- what is missing, and what is wrong -----------------------------------------------------------
 
 
-def test_conditions_without_scores_are_left_out_and_told(layout, tmp_path):
+def test_conditions_without_scores_are_omitted_and_reported(layout, tmp_path):
     """Original and semi-informed alone, as a challenge's results have them; the semi-informed of women alone."""
     write_oracle(layout, tmp_path / "some", "original")
     write_oracle(layout, tmp_path / "some", "semi-informed")
@@ -296,7 +300,7 @@ def test_conditions_without_scores_are_left_out_and_told(layout, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mine", "other"])
-def test_scores_in_a_folder_of_an_attacker_are_taken_by_its_name_or_as_the_only_one(
+def test_precomputed_scores_are_found_by_attacker_name_or_as_the_only_file(
     layout, outside, tmp_path, name
 ):
     """As a run has them for each attacker; several of other names are nobody's."""
@@ -363,13 +367,13 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("name", BEFORE)
-def test_what_others_made_is_checked_with_the_data_before_twins_are_made(originals, tmp_path, name):
+def test_precomputed_files_are_checked_before_speech_is_anonymised(originals, tmp_path, name):
     make, words = BEFORE[name]
     refused(run(originals, tmp_path / "out", make(tmp_path), anonymizer__name="mcadams"), *words)
     assert not (tmp_path / "out/data").exists()
 
 
-def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, tmp_path):
+def test_if_no_attacker_can_be_trained_the_error_names_attacker_and_data(layout, tmp_path):
     (tmp_path / "own.py").write_text("def attack(training, seed):\n    1 / 0\n")
     outcome = run(layout, tmp_path / "out", f"{tmp_path}/own.py:attack", lists="[f]")
     refused(outcome, "own-attack", "ZeroDivisionError: division", "tiny_train", "leave it out")
@@ -396,13 +400,13 @@ def test_where_no_attacker_can_learn_the_error_names_attacker_and_data(layout, t
         ),
     ],
 )
-def test_supplied_attackers_that_cannot_be_used_are_told_before_anything_else(attackers, message):
+def test_unusable_supplied_attackers_are_refused_first(attackers, message):
     with pytest.raises(ConfigError) as caught:
         chosen_attackers(load_config(Config, settings=f"attackers={attackers}".split("\n")))
     assert message in str(caught.value)
 
 
-def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
+def test_a_user_defined_attacker_can_be_named_and_declares_its_input():
     settings = ["attackers=[mine]", "attacker_settings.mine.preset=json:dumps"]
     for more, level in (
         ((), "one-model"),
@@ -423,7 +427,7 @@ def test_an_attacker_of_ones_own_can_be_named_and_says_what_it_looks_at():
             )
 
 
-def test_short_names_are_safe():
+def test_short_names_are_safe_file_names():
     names = {
         "scores:/a/b/ecapa/exp/": "scores-ecapa",
         "scores:/a/run7/exp": "scores-run7",
@@ -439,7 +443,7 @@ def test_short_names_are_safe():
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_the_example_of_the_page_enters_the_least_privacy(layout, tmp_path):
+def test_the_example_of_the_page_counts_in_the_least_privacy(layout, tmp_path):
     page = (ROOT / "docs/own_attackers.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
     assert len(example.splitlines()) <= 30
@@ -456,7 +460,7 @@ def test_the_example_of_the_page_enters_the_least_privacy(layout, tmp_path):
     assert vp.condition(results, "f", "original", "ltas-attack")["eer"]["rocch"] < 0.4
 
 
-def test_the_documents_name_every_prefix_preset_and_kind():
+def test_the_documents_list_every_prefix_preset_and_kind():
     page = (ROOT / "docs/own_attackers.md").read_text(encoding="utf-8")
     for form, summary in OUTSIDE.values():
         forms = " or ".join(f"`{one}`" for one in form.split(" or "))

@@ -12,6 +12,8 @@ import soundfile
 from recipe_runs import leftovers, refused
 from voiceprivacy_runs import SUFFIX, lines_of, run_recipe, write
 
+pytestmark = pytest.mark.whole
+
 TWIN = f"tiny_test_trials_f{SUFFIX}"
 FIRST = "f001-3"
 
@@ -141,13 +143,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_told_before_anything_long(own, tmp_path, name):
+def test_bad_input_is_refused_before_any_long_step(own, tmp_path, name):
     damage, words = BAD[name]
     damage(own)
     check(run_recipe(own, tmp_path / "out"), tmp_path / "out", *words)
 
 
-def test_all_problems_are_told_at_once(own, tmp_path):
+def test_all_problems_are_reported_together(own, tmp_path):
     names = (
         "twin lacks an utterance",
         "trials name unknown utterances",
@@ -161,7 +163,7 @@ def test_all_problems_are_told_at_once(own, tmp_path):
     assert outcome.error.count("problems:") == 1  # one list, not lists in it
 
 
-def test_pipes_run_when_they_are_allowed(own, tmp_path):
+def test_pipes_run_only_if_allowed(own, tmp_path):
     source = own / "tiny_train/wav/f101-1.wav"
     changed("tiny_train/wav.scp", "tiny_train/wav/f101-1.wav", f"cat {source} |")(own)
     outcome = run_recipe(
@@ -226,7 +228,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_bad_options_are_told(layout, tmp_path, name):
+def test_bad_options_are_refused(layout, tmp_path, name):
     settings, arguments, words = OPTIONS[name]
     data = layout
     if arguments == ["--data"]:
@@ -235,7 +237,7 @@ def test_bad_options_are_told(layout, tmp_path, name):
     check(run_recipe(data, tmp_path / "out", *arguments, *sets), tmp_path / "out", *words)
 
 
-def test_training_sets_of_sets_that_are_left_out(layout, tmp_path):
+def test_training_sets_of_omitted_sets_are_not_required(layout, tmp_path):
     """A challenge's file names all of its sets; those of which ``--set datasets`` has none may be missing."""
     file = tmp_path / "challenge.yaml"
     file.write_text(

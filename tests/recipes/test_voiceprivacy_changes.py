@@ -13,6 +13,8 @@ from voiceprivacy_runs import rows
 
 from evaluation.challenges.rank_files import SER, read_rank_file, records
 
+pytestmark = pytest.mark.whole
+
 ONE = {"attackers": "[supervector-cosine]", "evaluation__resamples": 0}
 
 
@@ -44,7 +46,7 @@ def fewer_enrolments(data):
     vp.write(path, [line for line in vp.lines_of(path) if line != "f002-2"])
 
 
-def test_what_changed_between_two_runs_is_done_anew(own, tmp_path):
+def test_changes_between_runs_redo_only_their_dependents(own, tmp_path):
     """Oracle: a run of the changed data in a fresh folder."""
     before = run(own, tmp_path / "out")
     for change in (another_twin, fewer_enrolments):
@@ -62,7 +64,7 @@ def test_what_changed_between_two_runs_is_done_anew(own, tmp_path):
 # --- unusual sets ---------------------------------------------------------------------------------
 
 
-def test_a_set_of_one_sex_is_not_pooled_and_the_missing_list_is_told(own, output, tmp_path):
+def test_a_set_with_one_sex_is_not_pooled_and_the_missing_list_is_reported(own, output, tmp_path):
     """Nor are `enrolls` needed: all utterances enrol, which is the same here."""
     for end in ("", vp.SUFFIX):
         shutil.rmtree(own / f"tiny_test_trials_m{end}")
@@ -84,7 +86,7 @@ def test_a_set_of_one_sex_is_not_pooled_and_the_missing_list_is_told(own, output
 
 
 @pytest.mark.parametrize("key", ["hypotheses", "predictions"])
-def test_a_twin_that_is_made_here_has_nothing_that_was_recognised(own, tmp_path, key):
+def test_anonymised_copies_made_here_have_no_recognised_words(own, tmp_path, key):
     """Its lists are copies: what was heard in the original would count as heard in the anonymised speech."""
     vp.without_twins(own)
     for name in ("tiny_test_trials_f", "tiny_test_trials_m"):
@@ -133,7 +135,7 @@ def with_emotions(data, *, wrong=0):
     return data
 
 
-def test_recalls_come_from_predictions(own, tmp_path):
+def test_recalls_are_computed_from_predictions(own, tmp_path):
     with_emotions(own, wrong=1)
     results = run(own, tmp_path / "out", utility__emotion="[moods_test]", utility__predictions="guesses",
                   challenge__attacker="supervector-cosine")  # fmt: skip
@@ -181,7 +183,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_bad_sets_of_emotions_are_told_before_anything_long(own, tmp_path, name):
+def test_bad_emotion_sets_are_refused_before_any_long_step(own, tmp_path, name):
     path, change, word = DAMAGES[name]
     path = with_emotions(own) / path
     if change is None:
@@ -202,7 +204,7 @@ def test_bad_sets_of_emotions_are_told_before_anything_long(own, tmp_path, name)
 # --- the twin holds what it must not ---------------------------------------------------------------
 
 
-def test_original_audio_of_another_directory_is_found_in_a_twin(own, tmp_path):
+def test_original_audio_of_another_directory_is_found_among_anonymised_files(own, tmp_path):
     """The trials' twin holds a recording that enrols: `check_twin` compares a directory with its own twin alone."""
     shutil.copy(
         own / "tiny_test_enrolls/wav/f002-1.wav",
@@ -213,7 +215,7 @@ def test_original_audio_of_another_directory_is_found_in_a_twin(own, tmp_path):
     assert f"tiny_test_trials_f{vp.SUFFIX}/f001-3 = tiny_test_enrolls/f002-1" in told["text"]
 
 
-def test_results_are_json_that_every_tool_reads(output):
+def test_results_are_standard_json(output):
     """JSON that other tools read: no bare NaN or Infinity."""
 
     def refuse(name):

@@ -20,6 +20,8 @@ from spkver.voiceprivacy.checks import Evaluated, shared_draws
 from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 SETTINGS = {
     "anonymizer__name": "mcadams",
     "anonymizer__trial_draws": 3,
@@ -41,7 +43,7 @@ def of_all(results, scenario, gender="all"):
     return condition(results, gender, scenario, "supervector-cosine")
 
 
-def test_every_directory_of_enrolment_and_trials_is_drawn_and_each_draw_sounds_otherwise(output):
+def test_every_enrolment_and_trial_directory_is_drawn_and_draws_differ(output):
     made = sorted(path.name for path in (output / "data").iterdir() if path.is_dir())
     tested = ["tiny_test_enrolls", "tiny_test_trials_f", "tiny_test_trials_m"]
     drawn = [f"{name}{SUFFIX}{end}" for name in tested for end in ("", "-draw2", "-draw3")]
@@ -69,7 +71,7 @@ def test_each_draw_of_the_trials_is_scored_against_all_draws_of_the_enrolment(ou
     )
 
 
-def test_each_draw_and_the_mean_come_out_of_the_written_scores(output, tmp_path):
+def test_each_draw_and_the_mean_equal_those_of_the_written_scores(output, tmp_path):
     """Oracle: ``spkver-eval metrics`` on the files; of the closed set after ``spkver-eval normalise``."""
 
     def metrics(scores, key):
@@ -108,9 +110,7 @@ def test_each_draw_and_the_mean_come_out_of_the_written_scores(output, tmp_path)
             )
 
 
-def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
-    originals, output, tmp_path
-):
+def test_precomputed_scores_give_the_mean_of_their_draws(originals, output, tmp_path):
     theirs = tmp_path / "theirs"
     for path in (output / "exp").glob("asv_*/*/supervector-cosine/scores"):
         folder = path.parents[1]
@@ -130,7 +130,7 @@ def test_scores_from_elsewhere_give_the_mean_of_the_draws_that_they_have(
     assert any("lack draws" in line["text"] for line in found["sanity"])
 
 
-def test_one_draw_first_and_more_later_give_the_same(originals, output, tmp_path):
+def test_adding_draws_later_gives_the_same_results(originals, output, tmp_path):
     """What was done of the first draw stays as it is; a new attacker adds its own numbers alone."""
     folder, whole = tmp_path / "out", results_of(output)
     for found in evaluated(originals, folder, **{**SETTINGS, "anonymizer__trial_draws": 1})[
@@ -168,7 +168,7 @@ def anonymised(originals, output, *arguments, **settings):
         ({"anonymizer__seeding": "vpc2024"}, True),
     ],
 )
-def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(
+def test_speakers_have_separate_draws_on_each_side_unless_shared(
     originals, tmp_path, option, are_shared
 ):
     anonymised(originals, tmp_path, anonymizer__level="speaker", **option)
@@ -187,7 +187,7 @@ def test_a_speaker_has_draws_of_its_own_on_each_side_unless_they_are_shared(
 @pytest.mark.parametrize(
     ("options", "told"), [([], 1), (["--seed", "1"], 0), (["--side", "trials"], 0)]
 )
-def test_user_supplied_twins_of_one_seed_are_noticed(originals, tmp_path, options, told):
+def test_user_supplied_copies_with_one_seed_are_reported(originals, tmp_path, options, told):
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     for name, more in (("enrolls", []), ("trials_f", options), ("trials_m", options)):
         passes("anonymize", "mcadams", data / f"tiny_test_{name}", "--level", "speaker", *more)
@@ -200,7 +200,7 @@ def test_user_supplied_twins_of_one_seed_are_noticed(originals, tmp_path, option
     ] == ["warning"] * told
 
 
-def test_what_draws_nothing_has_one_draw(originals, tmp_path):
+def test_deterministic_anonymisers_have_one_draw(originals, tmp_path):
     assert "these parameters uses no random numbers" in anonymised(
         originals, tmp_path / "fixed", anonymizer__alpha="[0.8, 0.8]"
     )
@@ -216,7 +216,7 @@ def test_what_draws_nothing_has_one_draw(originals, tmp_path):
         assert f"tiny_test_trials_f{SUFFIX}-draw2" not in twins or name == "same"
 
 
-def test_twins_of_unknown_origin_have_one_draw(originals, tmp_path):
+def test_anonymised_copies_of_unknown_origin_have_one_draw(originals, tmp_path):
     """One standing directory that nobody knows the origin of leaves the whole set with one."""
     data = Path(shutil.copytree(originals, tmp_path / "data"))
     anonymised(originals, tmp_path / "first", "--suffix", "_mcadams", anonymizer__trial_draws=1)

@@ -39,6 +39,8 @@ from spkver.attackers import (
 from spkver.attackers.inversion import NUMBERS
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole
+
 ONE = "[gmm-ubm,gmm-ubm-inverted]"
 
 
@@ -72,7 +74,7 @@ def wavs(folder):
     }
 
 
-def test_a_record_tells_the_anonymiser_its_range_and_its_level(background):
+def test_a_record_names_the_anonymiser_its_range_and_its_level(background):
     known = known_from_record(record_of(background.anonymised[0]))
     assert known == Known("mcadams", (0.5, 0.9), "record")
     by_speaker = AnonymizerConfig("vtln", level="speaker", warp=(0.1, 0.2))
@@ -80,7 +82,7 @@ def test_a_record_tells_the_anonymiser_its_range_and_its_level(background):
     assert known_from_record(AnonymizerConfig("none")) is None
 
 
-def test_an_anonymiser_without_a_record_is_recognised_by_what_it_did(background, tmp_path):
+def test_an_anonymiser_without_a_record_is_recognised_from_its_output(background, tmp_path):
     """On two workers as on one; a selection has the record of the folder that holds its recordings."""
     for name in ("mcadams", "vtln", "resampling"):
         made = anonymize_datadir(
@@ -99,7 +101,7 @@ def test_an_anonymiser_without_a_record_is_recognised_by_what_it_did(background,
     assert recognised_anonymizer(background.original, none) is None
 
 
-def test_a_shift_of_the_pitch_that_keeps_durations_is_no_resampling(background, tmp_path):
+def test_a_pitch_shift_that_keeps_durations_is_not_recognised_as_resampling(background, tmp_path):
     """Mean spectra alone say resampling by 2 to 5 semitones: pitch and formants move as they do there."""
     version = background.anonymised[0]
     recordings = {name: tmp_path / f"{name}.wav" for name in version.recordings}
@@ -142,7 +144,7 @@ def by_speaker(background, folder, seed):
     )
 
 
-def test_numbers_are_estimated_and_shared_by_a_speaker_who_has_one(background, tmp_path):
+def test_parameters_are_estimated_and_shared_within_speakers(background, tmp_path):
     inversion, version = inversion_of(background, tmp_path), background.anonymised[0]
     found = inversion.numbers(version)
     facts = json.loads((tmp_path / "attackers/train1/undoing/undoing.json").read_text())
@@ -160,7 +162,7 @@ def test_numbers_are_estimated_and_shared_by_a_speaker_who_has_one(background, t
     assert error_of(found, drawn(spoken, 5)) < 0.5 * facts["spread"]
 
 
-def test_inverted_speech_does_not_depend_on_workers_and_is_taken_up(background, tmp_path):
+def test_inverted_speech_does_not_depend_on_workers_and_is_reused(background, tmp_path):
     def made(jobs):
         inversion = inversion_of(background, tmp_path / str(jobs), jobs=jobs)
         inversion.make(inversion.planned(background.anonymised[0]).path)
@@ -176,7 +178,9 @@ def test_inverted_speech_does_not_depend_on_workers_and_is_taken_up(background, 
     assert stamps(kept) == before
 
 
-def test_tested_recordings_are_estimated_alone_if_speakers_have_one_number(background, tmp_path):
+def test_tested_recordings_are_estimated_separately_if_speakers_share_one_parameter(
+    background, tmp_path
+):
     """In trials of the background the speakers are known, and an attacker must not use them."""
     versions = tuple(by_speaker(background, tmp_path / f"by{seed}", seed) for seed in (5, 6))
     inversion = inversion_of(TrainingSet(background.original, versions), tmp_path)
@@ -188,7 +192,7 @@ def test_tested_recordings_are_estimated_alone_if_speakers_have_one_number(backg
     assert len({side.recordings[some[0]] for side in sides}) == 2
 
 
-def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
+def test_the_sides_of_folds_exclude_background_speakers(background, tmp_path):
     """They bear its name: its recordings are taken from its inverted versions, pieces have folders of their own."""
     version, inversion = background.anonymised[0], inversion_of(background, tmp_path)
     whole, names = inversion.planned(version), sorted(version.recordings)
@@ -214,7 +218,7 @@ def test_sides_of_folds_keep_apart_from_the_background(background, tmp_path):
     assert inversion.source(part.path) is None
 
 
-def test_speech_that_cannot_be_inverted_is_told(background, layout):
+def test_speech_that_cannot_be_inverted_is_reported(background, layout):
     original, anonymised = background.original, background.anonymised
     known = known_from_record(record_of(anonymised[0]))
     few = select(original, sorted(original.recordings)[:5])
@@ -243,7 +247,7 @@ def test_speech_that_cannot_be_inverted_is_told(background, layout):
         assert bool(why) == bool(reason)
 
 
-def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_path):
+def test_the_evaluation_distinguishes_inverting_attackers(originals, tmp_path):
     output = tmp_path / "out"
     options = {"attackers": ONE, "anonymizer__training_draws": 2, "evaluation__resamples": 0}
     results = evaluated(originals, output, "--suffix", "_mcadams", **options)
@@ -268,7 +272,7 @@ def test_the_evaluation_tells_inverting_attackers_from_others(originals, tmp_pat
 
 
 @pytest.mark.parametrize(("is_network", "versions"), [(False, 3), (True, 2)])
-def test_networks_enrol_with_two_inverted_versions_and_others_with_all(
+def test_networks_enrol_two_inverted_versions_and_other_attackers_all(
     originals, tmp_path, monkeypatch, is_network, versions
 ):
     monkeypatch.setattr(
@@ -281,7 +285,7 @@ def test_networks_enrol_with_two_inverted_versions_and_others_with_all(
     assert len(list(tmp_path.glob("out/data/tiny_test_enrolls_mcadams*-inverted/wav"))) == versions
 
 
-def test_a_reversal_takes_the_largest_score_over_several_inversions(originals, tmp_path):
+def test_reversing_attackers_take_the_largest_score_over_inversions(originals, tmp_path):
     """Brute force: the attacker itself on each inverted version of the trials, against original enrolment."""
     names, out = ("supervector-adapted", "supervector-adapted-reversed"), tmp_path / "out"
     options = {"attackers": f"[{','.join(names)}]", "lists": "[f]", "evaluation__resamples": 0}

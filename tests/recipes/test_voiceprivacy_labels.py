@@ -13,6 +13,8 @@ from spkver.attackers import CATALOGUE
 from spkver.attackers.registry import is_absent
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole
+
 FAST = ("gmm-ubm", "gmm-svm-cms", "ivector-adapted", "ivector-self-trained", "gmm-ubm-inverted")
 EVERY = tuple(CATALOGUE)
 OF_FILES = tuple(name for name, row in CATALOGUE.items() if row.base in ("onnx", "trained"))
@@ -112,7 +114,7 @@ def every(sets, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # the first one runs all attackers
 @pytest.mark.parametrize("attacker", EVERY)
-def test_they_change_no_score_of_any_attacker_by_name(every, attacker):
+def test_labels_and_names_change_no_score_of_any_catalogued_attacker(every, attacker):
     if attacker in OF_FILES or is_absent(attacker):
         pytest.skip("no weights here; what scores its vectors is tested by extractor:")
     check_same("extractor-own" if attacker == "extractor" else attacker, every)

@@ -13,6 +13,8 @@ from voiceprivacy_runs import SUFFIX, noting_extractor, run_recipe
 
 from spkver.commands.runs import last_progress
 
+pytestmark = pytest.mark.whole
+
 OPENED: list[str] = []
 """Audio files that this process has opened."""
 
@@ -32,7 +34,7 @@ def noted():
 
 @pytest.mark.parametrize("until", ["extraction", "report"])
 @pytest.mark.parametrize("twins", ["found", "made"])
-def test_a_run_that_is_started_again_opens_no_audio_file(layout, originals, tmp_path, until, twins):
+def test_a_restarted_run_opens_no_audio_file(layout, originals, tmp_path, until, twins):
     settings = {
         "attackers": f"[gmm-ubm,supervector-cosine,{noting_extractor(tmp_path)}]",
         "evaluation__resamples": 0,
@@ -50,7 +52,7 @@ def test_a_run_that_is_started_again_opens_no_audio_file(layout, originals, tmp_
     assert counts[1] == 0
 
 
-def test_no_more_is_anonymised_than_is_learnt_from(originals, tmp_path):
+def test_only_the_training_recordings_in_use_are_anonymised(originals, tmp_path):
     """Oracle: a run that anonymises all, since an attacker of the user's own is among the attackers."""
     extractor = noting_extractor(tmp_path)
     (tmp_path / "mine.py").write_text(
@@ -80,7 +82,7 @@ def test_no_more_is_anonymised_than_is_learnt_from(originals, tmp_path):
         )
 
 
-def test_time_memory_and_disk_are_told_and_a_full_disk_ends_the_run_at_once(
+def test_time_memory_and_disk_are_estimated_and_a_full_disk_ends_the_run_immediately(
     originals, tmp_path, monkeypatch
 ):
     settings = {**MCADAMS, "attackers": "[gmm-svm]", "anonymizer__trial_draws": 2}
@@ -102,7 +104,7 @@ def test_time_memory_and_disk_are_told_and_a_full_disk_ends_the_run_at_once(
     assert run_recipe(originals, tmp_path / "out", **settings).status == 0  # all is there
 
 
-def test_status_shows_what_a_run_in_the_background_has_told_last(tmp_path):
+def test_status_shows_the_last_progress_of_a_background_run(tmp_path):
     begun = "2026-11-26 21:00:00,000 DEBUG spkbase.runs: spkver 0.1.0: run.py"
     told = [
         "about 9 min on 2 cores, 1 GB of memory and 2 GB of disk if all is new: ...",

@@ -18,6 +18,8 @@ from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.inspection import check
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 ALL = "attacker_settings.all.features"
 ONE = {"attackers": "[gmm-ubm]", "evaluation.resamples": 0}
 SCORES = ("--until", "scores")
@@ -71,7 +73,7 @@ def note_of(outcome, output):
     return told[0] if told else ""
 
 
-def test_two_sets_of_different_rates_share_a_run(layout_8k, two_rates, tmp_path):
+def test_sets_with_different_rates_share_a_run(layout_8k, two_rates, tmp_path):
     outcome = run_recipe(two_rates, tmp_path / "both", *SCORES, **ONE)
     note = note_of(outcome, tmp_path / "both")
     assert note.startswith(
@@ -92,7 +94,7 @@ def test_two_sets_of_different_rates_share_a_run(layout_8k, two_rates, tmp_path)
         )
 
 
-def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path):
+def test_training_at_16_khz_and_trials_at_8_khz_are_compared_at_8_khz(tmp_path):
     root = write_layout(tmp_path / "sets")
     at_rate(root, 8000, "tiny_test_*")
     outcome = run_recipe(root, tmp_path / "out", *SCORES, **ONE)
@@ -107,7 +109,7 @@ def test_training_at_16_and_trials_at_8_khz_are_compared_at_8(tmp_path):
     refused(outcome, "set features.resample=true")
 
 
-def test_a_twin_at_another_rate_brings_its_set_to_that_rate(layout_8k, tmp_path):
+def test_an_anonymised_copy_at_another_rate_sets_the_rate_of_its_set(layout_8k, tmp_path):
     """What the anonymiser left of the band is all that enrolment, trials and training can be compared by."""
     root = write_layout(tmp_path / "sets")
     usual = run_recipe(root, tmp_path / "out", **ONE)
@@ -149,7 +151,7 @@ EIGHT = 8000, 3800.0, False
         ),
     ],
 )
-def test_sets_at_8_khz_need_no_setting_and_settings_hold(
+def test_sets_at_8_khz_need_no_setting_and_explicit_settings_apply(
     layout_8k, tmp_path, options, expected, note
 ):
     """A setting of one attacker is its own; resampling without a rate is to that of the preset."""

@@ -22,6 +22,8 @@ from spkver.voiceprivacy.sets import read_sets
 from spkver.voiceprivacy.settings import Config
 from spkver.voiceprivacy.speech import speech_of
 
+pytestmark = pytest.mark.whole
+
 
 def only(attacker):
     """Settings of one attacker, whose results go under the challenge's name."""
@@ -32,7 +34,7 @@ def sets_of(data, output):
     return read_sets(data, Run(output, jobs=1), SUFFIX, Config())
 
 
-def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
+def test_speakers_and_utterances_in_two_sets_raise_warnings(own, tmp_path):
     for end in ("", SUFFIX):
         directory = own / f"tiny_train{end}"
         write(
@@ -63,7 +65,7 @@ def test_speakers_and_utterances_in_two_places_are_warnings(own, tmp_path):
     assert "1 of 9 speakers are in tiny_train too: f001." in found[0].text
 
 
-def test_one_file_under_two_ids_is_a_duplicate(own, tmp_path):
+def test_one_file_under_two_ids_is_reported_as_a_duplicate(own, tmp_path):
     """Enrolment and trials that share files have an EER of 0."""
     enrolls, trials = own / "tiny_test_enrolls", own / "tiny_test_trials_f"
     first = lines_of(enrolls / "wav.scp")[0].split()[1]
@@ -73,7 +75,7 @@ def test_one_file_under_two_ids_is_a_duplicate(own, tmp_path):
     assert (found.level, name in found.text) == ("warning", True)
 
 
-def test_a_twin_enrols_with_what_the_original_lists(own, tmp_path):
+def test_an_anonymised_copy_enrols_the_utterances_listed_by_the_original(own, tmp_path):
     """A twin without `enrolls` would enrol with all of its utterances."""
     (own / f"tiny_test_enrolls{SUFFIX}/enrolls").unlink()
     write(
@@ -86,7 +88,7 @@ def test_a_twin_enrols_with_what_the_original_lists(own, tmp_path):
     assert len(twin.enrolls) == 13
 
 
-def test_a_twin_of_recordings_alone_is_one(own, tmp_path):
+def test_a_twin_may_consist_of_recordings_only(own, tmp_path):
     """So does the challenge take it: wav/*.wav, and the lists of the original."""
     expected = sets_of(own, tmp_path / "out").twins
     for path in own.glob(f"*{SUFFIX}/*"):
@@ -104,7 +106,7 @@ def test_a_twin_of_recordings_alone_is_one(own, tmp_path):
 
 
 @pytest.mark.parametrize("sexes", ["known", "unknown"])
-def test_mixed_trials_run(own, tmp_path, sexes):
+def test_mixed_trials_are_evaluated(own, tmp_path, sexes):
     """One list across the sexes, as in VoicePrivacy 2026: its conditions are of all speakers.
 
     Where the sexes are not known, such lists are taken by themselves, and a warning says so.
@@ -167,7 +169,7 @@ MCADAMS = {
 }
 
 
-def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(own, tmp_path):
+def test_missing_anonymised_copies_are_made_in_the_output_and_the_data_are_unchanged(own, tmp_path):
     """Training sets are anonymised several times, and all of that trains the attacker."""
     output = tmp_path / "out"
     for name in ("tiny_test_enrolls", "tiny_train"):
@@ -189,7 +191,7 @@ def test_missing_twins_are_made_in_the_output_and_the_data_stay_as_they_are(own,
 
 
 @pytest.mark.parametrize("has_record", [True, False])
-def test_the_record_of_a_twin_or_else_the_configuration_says_what_made_it(
+def test_the_anonymiser_is_taken_from_the_record_or_else_the_configuration(
     own, tmp_path, has_record
 ):
     """No draws are made by another anonymiser than the recorded one; without a record the name is believed."""
@@ -206,7 +208,7 @@ def test_the_record_of_a_twin_or_else_the_configuration_says_what_made_it(
     assert len(list((tmp_path / "out").glob("data/tiny_train*-draw*"))) == (0 if has_record else 2)
 
 
-def test_an_anonymiser_that_does_nothing_is_found_out(own, tmp_path):
+def test_an_anonymiser_that_changes_nothing_is_reported(own, tmp_path):
     shutil.rmtree(own / f"tiny_train{SUFFIX}")
     outcome = run_recipe(
         own, tmp_path / "out", anonymizer__name="command", anonymizer__command="cp {input} {output}"
@@ -218,7 +220,7 @@ def test_an_anonymiser_that_does_nothing_is_found_out(own, tmp_path):
 # --- utility --------------------------------------------------------------------------------------
 
 
-def test_word_error_rates_come_from_what_another_recogniser_heard(own, tmp_path):
+def test_word_error_rates_are_computed_from_external_transcripts(own, tmp_path):
     for sex in "fm":
         names = [line.split()[0] for line in lines_of(own / f"tiny_test_trials_{sex}/utt2spk")]
         write(
@@ -247,7 +249,7 @@ def test_word_error_rates_come_from_what_another_recogniser_heard(own, tmp_path)
     assert "25.0" in ranked
 
 
-def test_missing_transcripts_are_told_before_anything_long(layout, tmp_path):
+def test_missing_transcripts_are_reported_before_any_long_step(layout, tmp_path):
     outcome = run_recipe(layout, tmp_path / "out", utility__hypotheses="heard")
     # text twice, heard in two sets and their twins
     refused(outcome, "no such transcripts, in 6 files")
@@ -259,7 +261,7 @@ def words_by_length(samples):
     return " ".join(["ONE TWO THREE FOUR FIVE SIX"[: 3 + len(samples) % 23]])
 
 
-def test_content_reads_what_is_recognised_in_all_speech(own, tmp_path, monkeypatch):
+def test_the_content_attacker_uses_recognised_words_of_all_speech(own, tmp_path, monkeypatch):
     recogniser = Recogniser("stand-in", words_by_length)
     monkeypatch.setattr(
         "spkver.recognition.open_recogniser", lambda name: {"mine": recogniser}[name]

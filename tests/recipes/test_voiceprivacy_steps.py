@@ -27,6 +27,8 @@ from spkver import voiceprivacy
 from spkver.anonymization import RECORD, AnonymizerConfig, anonymize_datadir
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole(seconds=30)
+
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
 ANONYMISER = ("--suffix", "_mcadams")
 SETTINGS = {"attackers": "[gmm-svm]", "evaluation__resamples": 0}
@@ -135,7 +137,9 @@ LEFT = {
 }
 
 
-def test_one_step_after_the_other_gives_the_same(originals, finished, tmp_path, monkeypatch):
+def test_running_the_steps_separately_gives_the_same_results(
+    originals, finished, tmp_path, monkeypatch
+):
     output, plan = (
         tmp_path / "out",
         patch("soundfile.SoundFile.read", refuse)(voiceprivacy.plan_attacks),
@@ -168,7 +172,7 @@ def refuse(*given, **named):
     raise AssertionError("a step reaches back")
 
 
-def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
+def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeypatch):
     """After extraction no audio is read, after training nothing is trained and no vector is computed, after scoring no
     machine is fitted.
 
@@ -254,7 +258,7 @@ def test_no_step_reaches_back(originals, tmp_path, monkeypatch):
         )
 
 
-def test_an_anonymiser_without_a_record_is_recognised_once_and_the_plan_reads_no_speech(
+def test_an_unrecorded_anonymiser_is_recognised_once_and_planning_reads_no_speech(
     originals, tmp_path, monkeypatch
 ):
     data, output = Path(shutil.copytree(originals, tmp_path / "data")), tmp_path / "out"
@@ -282,7 +286,7 @@ def test_an_anonymiser_without_a_record_is_recognised_once_and_the_plan_reads_no
     assert "gmm-ubm-inverted" in (output / "plan.csv").read_text()
 
 
-def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path):
+def test_exchanged_recordings_are_reported_before_training(own, tmp_path):
     """By words of another recogniser, one utterance further."""
     for folder in own.glob("tiny_*"):
         names = [line.split()[0] for line in (folder / "wav.scp").read_text().splitlines()]
@@ -303,7 +307,7 @@ def test_exchanged_recordings_are_told_before_anything_is_trained(own, tmp_path)
     assert '"state": "exchanged"' in (tmp_path / "out/pairs_anon.json").read_text()
 
 
-def test_status_shows_what_is_done(originals, output):
+def test_status_shows_finished_steps(originals, output):
     def states():
         return {
             stage["stage"]: stage["state"]
@@ -321,7 +325,7 @@ def test_status_shows_what_is_done(originals, output):
     assert found[f"scores of gmm-svm in {Path(SCORES).parents[1]}"] == "damaged"
 
 
-def test_force_makes_everything_again(originals, output):
+def test_force_redoes_everything(originals, output):
     before = outputs(output)
     patterns = (
         "data/*/wav/*.wav",
@@ -347,7 +351,7 @@ def test_force_makes_everything_again(originals, output):
 
 
 @pytest.mark.parametrize("step", ["scroes", "simulation"])
-def test_a_last_step_that_is_none(originals, tmp_path, step):
+def test_an_unknown_last_step_is_refused(originals, tmp_path, step):
     outcome = run(originals, tmp_path / "out", "--until", step)
     assert outcome.status == 2
     assert ("nothing to simulate" if step == "simulation" else "scroes") in outcome.err
@@ -363,7 +367,7 @@ def test_a_last_step_that_is_none(originals, tmp_path, step):
         ("attackers/tiny_train/gmm-svm/backend.h5", ("exp/*/*/*/scores",)),
     ],
 )
-def test_what_is_truncated_or_gone_is_made_again(originals, finished, output, name, needed):
+def test_truncated_and_missing_files_are_made_again(originals, finished, output, name, needed):
     # so that the file is asked for
     for path in [path for pattern in needed for path in output.glob(pattern)]:
         path.unlink()
@@ -374,7 +378,7 @@ def test_what_is_truncated_or_gone_is_made_again(originals, finished, output, na
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_and_started_again(originals, finished, tmp_path):
+def test_a_run_killed_at_random_moments_gives_the_same_bits(originals, finished, tmp_path):
     moments, output = random.Random(1), tmp_path / "out"
     command = [
         sys.executable,

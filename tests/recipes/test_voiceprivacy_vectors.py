@@ -15,6 +15,8 @@ from spkver.audio import read_audio
 from spkver.backend import read_backend
 from spkver.datadir import read_datadir
 
+pytestmark = pytest.mark.whole
+
 
 def run(layout, output, *attackers, page=False, **settings):
     chosen = {"attackers": json.dumps(attackers), "evaluation__resamples": 0, **settings}
@@ -27,7 +29,7 @@ def own(tmp_path):
     return {"attacker_settings__mine__preset": noting_extractor(tmp_path)}
 
 
-def test_the_choice_stands_in_results_and_report(layout, tmp_path, own):
+def test_results_and_report_name_the_chosen_chain(layout, tmp_path, own):
     outcome = run(
         layout, tmp_path / "out", "mine", "gmm-ubm", "supervector-adapted", page=True, **own
     )
@@ -76,7 +78,7 @@ def write_all(layout, folder, *, left_out="", training=True):
         )
 
 
-def test_vectors_of_others_have_a_backend_where_they_have_the_training_set(layout, tmp_path):
+def test_precomputed_vectors_get_a_backend_if_they_include_the_training_set(layout, tmp_path):
     write_all(layout, tmp_path / "with")
     write_all(layout, tmp_path / "without", training=False)
     outcome = run(
@@ -93,14 +95,14 @@ def test_vectors_of_others_have_a_backend_where_they_have_the_training_set(layou
     assert abs(read_scores(folder / "vectors-without/scores").values).max() <= 1
 
 
-def test_training_vectors_that_miss_a_recording_are_refused(layout, tmp_path):
+def test_incomplete_training_vectors_are_refused(layout, tmp_path):
     write_all(layout, tmp_path / "some", left_out="f101-2")
     outcome = run(layout, tmp_path / "out", f"vectors:{tmp_path}/some")
     refused(outcome, "1 of 18 utterances of tiny_train without an embedding: 'f101-2'")
     assert not (tmp_path / "out/exp").exists()
 
 
-def test_a_recording_that_an_extractor_fails_on_costs_its_trials_alone(layout, tmp_path, own):
+def test_a_recording_that_an_extractor_cannot_process_loses_only_its_trials(layout, tmp_path, own):
     """One tested recording has no vector: all other scores stay; the report counts it, also in a second run."""
     whole = run(layout, tmp_path / "whole", "mine", **own)
     assert whole.status == 0, whole.err

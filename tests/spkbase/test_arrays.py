@@ -42,7 +42,7 @@ INDICES = [
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)
-def test_it_is_indexed_as_an_array(made, index):
+def test_stored_arrays_are_indexed_like_arrays(made, index):
     stored, array = made
     found = stored[index]
     assert found.dtype == array.dtype
@@ -54,7 +54,7 @@ def test_it_is_indexed_as_an_array(made, index):
 
 
 @given(st.lists(st.integers(-40, 39), max_size=50), st.integers(0, 2000), st.integers(0, 2000))
-def test_any_rows_and_columns(made, rows, first, last):
+def test_any_rows_and_columns_are_read(made, rows, first, last):
     stored, array = made
     rows = np.array(rows, np.int64)
     assert np.array_equal(stored[rows], array[rows])
@@ -62,7 +62,7 @@ def test_any_rows_and_columns(made, rows, first, last):
 
 
 @pytest.mark.parametrize("shape", [(7,), (5, 3, 2), (0, 3), (4, 0)])
-def test_any_shape(tmp_path, shape):
+def test_arrays_of_any_shape_are_stored(tmp_path, shape):
     array = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
     stored = store(tmp_path / "rows.bin", array)
     assert (len(stored), stored.ndim, stored.shape, stored.nbytes) == (
@@ -78,7 +78,7 @@ def test_any_shape(tmp_path, shape):
         assert np.array_equal(stored[1:, 1:3], array[1:, 1:3])
 
 
-def test_parts_are_references(made):
+def test_parts_of_stored_arrays_are_references(made):
     stored, array = made
     some = stored.part(10, 20).part(2, 5)
     assert isinstance(some, StoredArray)
@@ -89,14 +89,14 @@ def test_parts_are_references(made):
     assert part(stored, 3, 6) == stored.part(3, 6)
 
 
-def test_a_file_cut_off_is_an_error(tmp_path):
+def test_a_truncated_file_is_an_error(tmp_path):
     stored = store(tmp_path / "rows.bin", np.ones((40, 2000)))
     os.truncate(stored.path, HEADER + stored.nbytes - 8 * 5)
     with pytest.raises(DataError, match=r"rows\.bin: not readable.*start again"):
         stored[3]
 
 
-def test_rows_that_are_kept_in_a_file_travel_by_its_name(tmp_path):
+def test_stored_rows_are_pickled_as_the_name_of_their_file(tmp_path):
     rows = np.random.default_rng(0).standard_normal((50, 3))
     kept = keep_rows(tmp_path, rows.shape, np.float32, np.array_split(rows, 4))
     assert len(pickle.dumps(kept)) < 600

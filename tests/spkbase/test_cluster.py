@@ -17,6 +17,8 @@ from dask_cluster import DaskCluster
 from spkbase.errors import DataError, WorkerError
 from spkbase.work import Work, engine_kind, ships_items, use_engine
 
+pytestmark = pytest.mark.whole(seconds=70)
+
 pytest.importorskip("distributed")
 cloudpickle = pytest.importorskip("cloudpickle")  # comes with it
 
@@ -83,7 +85,7 @@ def process(_):
 # What runs
 
 
-def test_order_is_that_of_the_items(engine):
+def test_results_come_in_the_order_of_the_items(engine):
     assert list(Work().map(slow_square, range(12))) == [n * n for n in range(12)]
     assert list(Work().map(slow_square, (n for n in range(150)), total=150)) == [
         n * n for n in range(150)
@@ -92,7 +94,7 @@ def test_order_is_that_of_the_items(engine):
     assert (engine_kind(), ships_items()) == ("dask", True)
 
 
-def test_errors_arrive_whole(engine):
+def test_errors_keep_all_their_parts(engine):
     arrived = []
     with pytest.raises(DataError) as caught:  # noqa: PT012
         for number in Work().map(partial(fail_at, bad=5), range(200)):
@@ -108,7 +110,7 @@ def test_errors_arrive_whole(engine):
     assert len(arrived) <= 5
 
 
-def test_maps_within_a_task_run_there(engine):
+def test_maps_within_a_task_run_in_the_same_worker(engine):
     for kind, squares, workers in Work().map(nested, [4, 5]):
         assert (kind, len(workers)) == ("serial", 1)
         assert squares == [n * n for n in range(len(squares))]
@@ -116,7 +118,7 @@ def test_maps_within_a_task_run_there(engine):
 
 
 @pytest.mark.parametrize("engine", ["loky", "dask"])
-def test_functions_of_a_script_and_of_a_file_travel_whole(dask_cluster, tmp_path, engine):
+def test_functions_of_scripts_and_files_are_sent_to_workers(dask_cluster, tmp_path, engine):
     (tmp_path / "own.py").write_text("ADDED = 1\ndef own(number):\n    return number + ADDED\n")
     (tmp_path / "script.py").write_text(
         "from runpy import run_path\nfrom spkbase.work import Work, use_engine\n"
@@ -169,12 +171,12 @@ def slow_products(vectors, rows):
         ("http://a:1", "no Dask scheduler with a worker answered"),
     ],
 )
-def test_a_scheduler_that_is_not_there_is_an_error(address, text):
+def test_an_absent_scheduler_is_an_error(address, text):
     with pytest.raises(DataError, match=text), use_engine(address, timeout=1):
         pass
 
 
-def test_a_scheduler_that_dies_is_an_error_at_once(own):
+def test_a_scheduler_that_dies_is_an_immediate_error(own):
     cluster = own(1)
     error = pytest.raises(WorkerError, match=r"lost a task: its scheduler ended")
     with error, use_engine(cluster.address, timeout=PATIENCE):

@@ -41,7 +41,7 @@ def problems(**options):
     return str(caught.value).splitlines()
 
 
-def test_each_wins_over_the_one_before(tmp_path):
+def test_later_sources_of_settings_override_earlier_ones(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text("seed: 2\ninner: {rate: 2, count: 2}\n")
     defaults = {"seed": 1, "name": "one", "inner": {"rate": 1, "count": 1, "pair": [7, 8]}}
@@ -68,7 +68,7 @@ def test_each_wins_over_the_one_before(tmp_path):
         ("inner=", "rate", 1.0),
     ],
 )
-def test_values(setting, name, value):
+def test_values_are_converted_to_their_type(setting, name, value):
     found = getattr(load_config(Outer, settings=[setting]).inner, name)
     assert found == value
     assert type(found) is type(value)
@@ -102,11 +102,11 @@ def test_values(setting, name, value):
         ("inner.zzz=3", "unknown configuration key 'inner.zzz': inner has rate, count, pair"),
     ],
 )
-def test_wrong_values(setting, message):
+def test_wrong_values_are_refused(setting, message):
     assert problems(settings=[setting]) == [message]
 
 
-def test_everything_that_is_wrong_at_once_with_its_place(tmp_path):
+def test_all_errors_are_reported_together_with_their_lines(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text(
         "seed: x\ninner:\n  rate: -1\n  # a comment\n  kount: 3\n\nfeatures:\n  vad: loud\nname: n\n"
@@ -122,7 +122,7 @@ def test_everything_that_is_wrong_at_once_with_its_place(tmp_path):
 
 
 @pytest.mark.parametrize("preset", list(PRESETS))
-def test_presets_give_way_to_keys(preset):
+def test_keys_override_presets(preset):
     found = load_config(
         Outer, settings=[f"features.preset={preset}", "features.n_cepstra=5"]
     ).features
@@ -146,7 +146,7 @@ NESTED = "a0: &a0 [x]\n" + "".join(
         (NESTED, ":2: not YAML: alias *a0, which is not read here"),
     ],
 )
-def test_bad_yaml(tmp_path, text, message):
+def test_bad_yaml_is_refused(tmp_path, text, message):
     path = tmp_path / "a.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
@@ -163,7 +163,7 @@ def test_bad_yaml(tmp_path, text, message):
     count=st.none() | st.integers(-5, 5),
     names=st.lists(st.sampled_from(["TC", "on", "1e-3", "3", "null", "ü"]), max_size=3),
 )
-def test_what_is_written_is_read_back(tmp_path_factory, seed, name, rate, count, names):
+def test_written_configurations_are_read_back(tmp_path_factory, seed, name, rate, count, names):
     config = Outer(seed=seed, name=name, names=tuple(names), inner=Inner(rate=rate, count=count))
     path = tmp_path_factory.mktemp("config") / "a.yaml"
     write_yaml(path, config)

@@ -14,6 +14,8 @@ from spkbase.work import engine_kind
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main as evaluation_main
 
+pytestmark = pytest.mark.whole
+
 
 def run(action, capsys, *, grouped=False, kind=Command):
     @click.command(cls=kind)
@@ -55,7 +57,7 @@ def fail(error):
         ),
     ],
 )
-def test_errors_are_one_message(capsys, error, message, grouped):
+def test_errors_give_one_message(capsys, error, message, grouped):
     status, err = run(fail(error), capsys, grouped=grouped)
     assert status == 2
     assert err.startswith(message)
@@ -83,7 +85,9 @@ def test_python_parameters_are_named_as_the_options_of_the_command(capsys):
     ("number", "status", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
-def test_signals_end_with_their_status(capsys, number, status, word, grouped):
+def test_interrupted_commands_end_with_the_status_of_the_signal(
+    capsys, number, status, word, grouped
+):
     handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     found, err = run(lambda: signal.raise_signal(number), capsys, grouped=grouped)
     assert (found, err) == (status, f"{word}\n")
@@ -147,7 +151,7 @@ def work(jobs):
     ("arguments", "said"),
     [([], "None auto"), (["--jobs", "3", "--engine", "threads"], "3 threads")],
 )
-def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
+def test_the_command_uses_the_requested_jobs_and_engine(arguments, said):
     assert CliRunner().invoke(work, arguments).stdout == said + "\n"
     assert engine_kind() == "auto"
 
@@ -166,7 +170,7 @@ def test_the_command_gets_the_jobs_and_runs_on_the_engine(arguments, said):
         (["--jobs", "1", "--jobs", "2"], "--jobs is given more than once; it takes one value"),
     ],
 )
-def test_options_that_are_refused(arguments, said):
+def test_bad_options_are_refused(arguments, said):
     found = CliRunner().invoke(work, arguments)
     assert (found.exit_code, found.stdout) == (2, "")
     assert said in found.stderr
@@ -180,7 +184,7 @@ def test_options_that_are_refused(arguments, said):
         (spkver_main, ["nothing-like-it"], "No such command 'nothing-like-it'."),
     ],
 )
-def test_commands_that_are_spelt_alike_are_named(command, words, said):
+def test_similar_commands_are_suggested(command, words, said):
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 2
     assert done.stderr.rstrip().endswith(f"Error: {said}")

@@ -19,12 +19,12 @@ class SpecialError(DataError):
         ({"remedy": "mend it"}, "wrong (mend it)"),
     ],
 )
-def test_text(options, expected):
+def test_errors_show_file_line_and_remedy(options, expected):
     assert str(DataError("wrong", **options)) == expected
 
 
 @pytest.mark.parametrize("kind", [DataError, ConfigError])
-def test_pickle_keeps_everything(kind):
+def test_pickling_keeps_every_attribute(kind):
     error = kind("wrong", file="a.txt", line=3, remedy="mend it")
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is kind
@@ -32,7 +32,7 @@ def test_pickle_keeps_everything(kind):
     assert str(copy) == str(error)
 
 
-def test_many_problems_are_told_at_once():
+def test_many_problems_are_reported_together():
     problems = Problems("list.txt")
     for number in range(1, 31):
         problems.add(f"problem {number}", line=number, file="other.txt" if number == 2 else None)
@@ -60,7 +60,7 @@ def test_one_cause_in_many_files_is_one_problem():
         problems.raise_if_any()
 
 
-def test_several_problems_are_an_error_with_its_parts():
+def test_several_problems_make_one_error_with_parts():
     problems = Problems()
     for number in range(25):
         problems.add(f"problem {number}")
@@ -87,7 +87,7 @@ def test_a_subject_is_named_once_for_each_kind(kind):
     assert str(error) == "a.wav: too short (leave it out)"
 
 
-def test_an_error_that_begins_with_a_kind_is_named_all_the_same():
+def test_a_subject_is_named_even_if_the_text_begins_with_a_kind():
     """The text says nothing about who is named."""
     assert (
         DataError("attacker of the data").attributed("attacker", "a").text
@@ -95,7 +95,7 @@ def test_an_error_that_begins_with_a_kind_is_named_all_the_same():
     )
 
 
-def test_a_file_that_is_added_keeps_the_class():
+def test_adding_a_file_keeps_the_class():
     with pytest.raises(SpecialError, match=r"^a\.txt: wrong") as caught, errors_of("a.txt"):
         raise SpecialError("wrong", line=None)
     assert caught.value.file == "a.txt"

@@ -30,7 +30,7 @@ def only(folder):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "full")])
-def test_failure_leaves_the_old_file(tmp_path, error):
+def test_a_failed_write_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "a.txt"
     path.write_text("old")
     with (  # noqa: PT012
@@ -52,7 +52,7 @@ def test_full_disk_names_the_file_and_the_remedy(tmp_path, number):
     assert only(tmp_path) == []
 
 
-def test_devices_and_pipes_are_left_alone(tmp_path):
+def test_devices_and_pipes_are_refused_and_unchanged(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(DataError, match="is a device or a pipe"):
@@ -67,7 +67,7 @@ class Options:
     name: str = "a"
 
 
-def test_fingerprint_does_not_change_with_the_process():
+def test_fingerprints_are_equal_in_every_process():
     """A run goes on from what an earlier process wrote: this value may change only with the format's version."""
     expected = "a4b6e3ff"
     found = fingerprint({"b": (1, 2.5), "a": None}, "ü", Path("x/y"), Options())
@@ -83,7 +83,7 @@ ARRAY = np.arange(6.0)
     "other",
     [ARRAY.astype(np.float32), ARRAY.reshape(2, 3), np.array([str(x) for x in ARRAY], object)],
 )
-def test_fingerprint_of_arrays(other):
+def test_fingerprints_of_arrays_depend_on_values_not_layout(other):
     assert fingerprint(ARRAY) == fingerprint(np.arange(12.0)[:6])
     assert fingerprint(ARRAY) == fingerprint(np.column_stack([ARRAY, ARRAY])[:, 0]), (
         "the layout in memory is no matter"
@@ -97,7 +97,7 @@ class Result:
     counts: tuple[int, ...]
 
 
-def test_json_keeps_the_order_and_says_what_it_has_no_number_for(tmp_path):
+def test_json_keeps_the_order_and_writes_infinity_and_nan_as_text(tmp_path):
     result = {
         "z": np.float32(0.5),
         "a": [np.inf, -np.inf, np.nan, None, True, "é"],
@@ -131,7 +131,7 @@ ROWS = [
 ]
 
 
-def test_tables_in_markdown():
+def test_tables_are_written_in_markdown():
     assert format_table(ROWS, ["system", "n"], markdown=True).split("\n") == [
         "| system   |     n |",
         "| -------- | ----: |",
@@ -140,7 +140,7 @@ def test_tables_in_markdown():
     ]
 
 
-def test_cells_are_no_markup_in_markdown():
+def test_cells_are_escaped_in_markdown():
     (row,) = format_table([{"a": "[x](javascript:1) <b>\n`c` 5 [4, 6]"}], markdown=True).split(
         "\n"
     )[2:]
@@ -158,13 +158,13 @@ def test_cells_are_no_markup_in_markdown():
         (gzip.compress(b"u1 a", mtime=0)[:-9], "cannot be decompressed"),
     ],
 )
-def test_lists_of_ids_that_are_none(tmp_path, raw, message):
+def test_malformed_lists_of_ids_are_refused(tmp_path, raw, message):
     (tmp_path / "x").write_bytes(raw)
     with pytest.raises(DataError, match=message):
         read_id_list(tmp_path / "x", "id speaker")
 
 
-def test_lists_of_ids(tmp_path):
+def test_lists_of_ids_are_read(tmp_path):
     write_bytes(tmp_path / "x.gz", b"\xef\xbb\xbfu1 the  words \r\n\nu2\n")
     assert read_id_list(tmp_path / "x.gz", "id words", n_columns=1, rest=True) == {
         "u1": "the  words",
@@ -174,13 +174,13 @@ def test_lists_of_ids(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "\xff"])
-def test_json_that_is_none(tmp_path, text):
+def test_malformed_json_is_refused(tmp_path, text):
     (tmp_path / "x.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(DataError, match=r"x\.json.*: expected (JSON|text in UTF-8)"):
         load_json(tmp_path / "x.json")
 
 
 @pytest.mark.parametrize("text", ["a: [", "2001-99-99", "!!bool x", "!!python/name:os.system"])
-def test_yaml_that_is_none(text):
+def test_malformed_yaml_is_refused(text):
     with pytest.raises(ConfigError, match=r"x\.yaml.*: not YAML"):
         load_yaml(text, file="x.yaml")

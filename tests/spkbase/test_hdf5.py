@@ -20,7 +20,7 @@ from spkver.backend import read_vbx_transform
 from spkver.sidekit import read_feature_file, read_mixture, read_stat_server
 
 
-def test_arrays_come_back(tmp_path):
+def test_written_arrays_are_read_back(tmp_path):
     path = tmp_path / "deep" / "a.h5"
     ids = ["m001/ü", "a" * 300, "", "日本語"]
     arrays = {
@@ -45,7 +45,7 @@ def test_arrays_come_back(tmp_path):
         assert (file.attrs["fingerprint"], file.attrs["n"]) == ("abc", 3)
 
 
-def test_equal_contents_are_equal_bytes(tmp_path):
+def test_equal_contents_give_equal_bytes(tmp_path):
     for name in ("a.h5", "b.h5"):
         write_arrays(
             tmp_path / name,
@@ -88,7 +88,7 @@ def test_a_full_disk_is_one_error(tmp_path, monkeypatch, room):
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.h5"]
 
 
-def test_stored_array(tmp_path):
+def test_a_stored_array_reads_its_rows_from_the_file(tmp_path):
     path = tmp_path / "a.h5"
     values = np.random.default_rng(0).standard_normal((1000, 7)).astype(np.float32)
     write_arrays(
@@ -113,7 +113,7 @@ def test_stored_array(tmp_path):
     ],
 )
 @pytest.mark.parametrize("read", [read_arrays, lambda path: stored_array(path, "x")])
-def test_damage_is_an_error_with_the_file(tmp_path, damage, read):
+def test_damaged_files_raise_an_error_with_their_name(tmp_path, damage, read):
     path = tmp_path / "a.h5"
     write_arrays(path, {"x": np.arange(1000.0)})
     damage(path)
@@ -257,7 +257,7 @@ CASES = [(read, arrays, name) for read, arrays, names in READERS for name in nam
 @pytest.mark.parametrize(
     ("read", "arrays", "name"), CASES, ids=[f"{case[0].__name__} {case[2]}" for case in CASES]
 )
-def test_arrays_of_other_files_are_never_returned(tmp_path, monkeypatch, way, read, arrays, name):
+def test_links_to_other_files_are_never_followed(tmp_path, monkeypatch, way, read, arrays, name):
     monkeypatch.chdir(tmp_path)
     with h5py.File("secret.h5", "w") as file:
         for other, values in arrays.items():
@@ -293,9 +293,7 @@ def test_links_within_a_file_are_followed_and_cycles_end(tmp_path):
             read_arrays(path, name)
 
 
-def test_a_file_that_changes_is_checked_again_and_one_that_does_not_only_once(
-    tmp_path, monkeypatch
-):
+def test_a_file_is_checked_once_until_it_changes(tmp_path, monkeypatch):
     walked = []
     monkeypatch.setattr(
         hdf5, "_check_links", lambda file, check=hdf5._check_links: (walked.append(1), check(file))

@@ -33,7 +33,7 @@ def holder(tmp_path):
         process.kill()
 
 
-def test_another_process_is_kept_out(tmp_path, holder):
+def test_a_second_process_is_refused(tmp_path, holder):
     out = tmp_path / "out"
     assert is_in_use(out)
     assert not is_in_use(tmp_path)
@@ -50,7 +50,7 @@ def leave_temporary(path):
     path.rename(kept)
 
 
-def test_files_in_the_making_are_removed(tmp_path, holder):
+def test_unfinished_files_are_removed(tmp_path, holder):
     strays = [tmp_path / "a.h5", tmp_path / "deep/er/b", tmp_path / "scores" / f"{'c' * 60}.txt"]
     for path in strays:
         leave_temporary(path)

@@ -10,6 +10,7 @@ import sys
 import termios
 import time
 import tracemalloc
+import warnings
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -64,14 +65,14 @@ def no_worker_outlives():
 
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
-def test_order_is_that_of_the_items(jobs, threads):
+def test_results_come_in_the_order_of_the_items(jobs, threads):
     assert list(Work(jobs).map(late_square, range(12), processes=not threads)) == [
         n * n for n in range(12)
     ]
 
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
-def test_errors_arrive_whole(jobs, threads):
+def test_errors_keep_all_their_parts(jobs, threads):
     arrived = []
     with pytest.raises(DataError) as caught:  # noqa: PT012
         for number in Work(jobs).map(partial(fail_at, bad=5), range(12), processes=not threads):
@@ -88,13 +89,13 @@ def test_errors_arrive_whole(jobs, threads):
 
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
-def test_one_blas_thread(jobs, threads):
+def test_every_worker_uses_one_blas_thread(jobs, threads):
     assert set(Work(jobs).map(blas_threads, range(4), processes=not threads)) == {1}
 
 
 @pytest.mark.parametrize("threads", [True, False])
 @pytest.mark.parametrize("kind", ["auto", "threads", "loky"])
-def test_the_engine_says_who_works(kind, threads):
+def test_the_engine_determines_threads_or_processes(kind, threads):
     with use_engine(kind):
         assert (engine_kind(), ships_items()) == (kind, kind == "loky")
         workers = set(Work(2).map(process, range(8), processes=not threads))
@@ -111,7 +112,7 @@ def where_we_are(_):
 
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
-def test_workers_are_where_we_are(jobs, threads, tmp_path, monkeypatch):
+def test_workers_have_the_same_working_directory(jobs, threads, tmp_path, monkeypatch):
     list(Work(jobs).map(where_we_are, range(4), processes=not threads))
     monkeypatch.chdir(tmp_path)
     assert set(Work(jobs).map(where_we_are, range(6), processes=not threads)) == {str(tmp_path)}
@@ -123,7 +124,7 @@ def test_a_killed_worker_is_an_error():
     assert list(Work(2).map(late_square, range(3), processes=True)) == [0, 1, 4]
 
 
-def test_an_error_is_all_that_is_said_of_a_map(tmp_path):
+def test_an_error_in_a_map_prints_nothing_else(tmp_path):
     """Not what joblib says of workers that it ends; at once, with tasks that nobody has begun."""
     (tmp_path / "script.py").write_text(
         "import time\nfrom spkbase.work import Work\n"
@@ -138,7 +139,7 @@ def test_an_error_is_all_that_is_said_of_a_map(tmp_path):
     assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 5, "")
 
 
-def test_progress_counts_what_items_hold_and_what_loops_within_have_done(caplog, monkeypatch):
+def test_progress_counts_the_parts_of_items_and_of_inner_loops(caplog, monkeypatch):
     monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
     batches = chunks("abcde", 2)
     with caplog.at_level(logging.INFO):
@@ -168,7 +169,7 @@ def test_progress_counts_what_items_hold_and_what_loops_within_have_done(caplog,
     assert told == [f"{name}: {share} %" for name, share in shares]
 
 
-def test_progress_is_one_bar_with_the_time_left_on_a_terminal_and_a_rare_line_elsewhere():
+def test_progress_is_a_bar_on_terminals_and_occasional_lines_elsewhere():
     code = (
         "import time\nfrom spkbase.console import echo_log\nfrom spkbase.work import progress\n"
         "with echo_log():\n    for _ in progress(range(4), description='outer', total=4):\n"
@@ -193,7 +194,7 @@ def large(number):
 
 
 @pytest.mark.parametrize("threads", [True, False])
-def test_results_wait_in_the_workers_for_a_slow_consumer(threads):
+def test_a_slow_consumer_does_not_fill_the_memory(threads):
     tracemalloc.start()
     for number, result in enumerate(Work(2).map(large, iter(range(200)), processes=not threads)):
         time.sleep(0.005)
@@ -207,7 +208,7 @@ def total(numbers, _):
     return float(numbers.sum()), type(numbers).__name__
 
 
-def test_processes_map_large_arrays_into_their_memory():
+def test_processes_memory_map_large_arrays():
     numbers = np.random.default_rng(0).standard_normal(500_000)
     found = list(Work(2).map(partial(total, numbers), range(6), processes=True))
     assert set(found) == {(float(numbers.sum()), "memmap")}
@@ -233,7 +234,7 @@ class Pool(ParallelBackendBase):
 
 
 @pytest.mark.parametrize(("kind", "module"), [("ray", "ray.util.joblib"), ("spark", "joblibspark")])
-def test_clusters_that_joblib_knows_register_themselves(kind, module, monkeypatch):
+def test_clusters_known_to_joblib_are_registered(kind, module, monkeypatch):
     registered = SimpleNamespace(
         **{f"register_{kind}": lambda: register_parallel_backend(kind, Pool)}
     )
@@ -250,3 +251,14 @@ def test_clusters_that_joblib_knows_register_themselves(kind, module, monkeypatc
         use_engine(kind),
     ):
         pass
+
+
+def test_a_map_that_is_left_early_ends_without_a_warning():
+    """Also where the filters of warnings have changed since it began, as pytest changes them for each test."""
+    with warnings.catch_warnings():
+        results = Work(2).map(late_square, range(40), processes=True)
+        assert next(results) == 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results.close()
+    assert not caught

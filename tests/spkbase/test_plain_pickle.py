@@ -38,7 +38,7 @@ PAIRS = {"anna": [("u1", VECTORS[0]), ("u2", VECTORS[1])], "bert": [["u3", VECTO
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
 @pytest.mark.parametrize("kind", [dict, OrderedDict, lambda one: defaultdict(list, one)])
-def test_pickles_of_the_linkability_tool(tmp_path, protocol, kind):
+def test_pickles_of_the_linkability_tool_are_read(tmp_path, protocol, kind):
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(kind(PLAIN), protocol))
     found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
     assert found.ids.tolist() == ["anna#1", "anna#2", "bert#1"]
@@ -50,7 +50,7 @@ def test_pickles_of_the_linkability_tool(tmp_path, protocol, kind):
 
 @pytest.mark.parametrize("protocol", [2, 5])
 @pytest.mark.parametrize("module", ["kiwano.embedding", "__main__"])
-def test_embedding_sets_of_the_linkability_tool(tmp_path, protocol, module):
+def test_embedding_sets_of_the_linkability_tool_are_read(tmp_path, protocol, module):
     """Objects whose one attribute `h` is the dictionary: what its own write_pkl writes."""
     kind = type("EmbeddingSet", (), {"__module__": module})
     known = ModuleType(module)
@@ -75,7 +75,7 @@ TORCH = (
 )
 
 
-def test_tensors_without_torch(tmp_path):
+def test_tensors_are_read_without_torch(tmp_path):
     (tmp_path / "e.pkl").write_bytes(zlib.decompress(base64.b64decode(TORCH)))
     found = read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
     assert (found.ids.tolist(), found.speakers.tolist()) == (
@@ -92,7 +92,7 @@ def test_tensors_without_torch(tmp_path):
     assert found.vectors == pytest.approx(np.array(expected), abs=1e-4)
 
 
-def test_pickles_only_on_request(tmp_path):
+def test_pickles_are_read_only_on_request(tmp_path):
     for name in ("e.pkl", "e.dat"):
         (tmp_path / name).write_bytes(pickle.dumps(PLAIN))
         with pytest.raises(
@@ -135,7 +135,7 @@ def test_hostile_pickles_are_refused_and_run_nothing(tmp_path, name, protocol):
         ({"anna": [np.array([None, 1], object)]}, "got list for 'anna#1'"),
     ],
 )
-def test_pickles_of_other_things(tmp_path, value, message):
+def test_pickles_of_other_types_are_refused(tmp_path, value, message):
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(value))
     with pytest.raises(DataError, match=message):
         read_embeddings(tmp_path / "e.pkl", allow_pickle=True)
@@ -163,7 +163,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", ["tensors.pt", "tensors_older.pt"])
-def test_what_torch_saves_is_read_without_it(name):
+def test_files_of_torch_are_read_without_it(name):
     """Types, strides, a storage that several tensors share, containers; see the README beside the files."""
     found = read_torch(FOLDER / name)
     nested = found.pop("nested")
@@ -236,7 +236,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_hostile_pickles_in_a_zip(what, tmp_path, monkeypatch):
+def test_hostile_pickles_in_a_zip_are_refused(what, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     orders, message = BAD[what]
     with pytest.raises(DataError, match=message) as caught:
@@ -269,7 +269,7 @@ FLOATS = np.arange(3, dtype="<f4").tobytes()
         (older(b"cos\nsystem\nX\x0c\0\0\0touch hacked\x85R", []), r"asks for os\.system"),
     ],
 )
-def test_hostile_files_of_the_older_form(tmp_path, monkeypatch, raw, message):
+def test_hostile_files_of_the_older_torch_format_are_refused(tmp_path, monkeypatch, raw, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "e.pt").write_bytes(raw)
     with pytest.raises(DataError, match=message):
@@ -298,7 +298,7 @@ def npy(shape, kind="<f8", body=b""):
         (npy("(2,)", "<U1", struct.pack("<II", 97, 0xD800)), "cannot be read as np[yz]: "),
     ],
 )
-def test_arrays_that_are_none(tmp_path, raw, message):
+def test_malformed_arrays_are_refused(tmp_path, raw, message):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", raw)
     (tmp_path / "x.npy").write_bytes(raw)
@@ -309,7 +309,7 @@ def test_arrays_that_are_none(tmp_path, raw, message):
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_arrays_of_an_npz(tmp_path, save):
+def test_arrays_of_an_npz_are_read(tmp_path, save):
     arrays = {
         "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "i": np.array(["a", "é"]),

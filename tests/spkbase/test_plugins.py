@@ -50,7 +50,7 @@ def test_a_plugin_is_named_by_its_module_or_file(tmp_path):
             load_plugin(name, "attacker", kind="function")
 
 
-def test_files_behind_a_plugin_are_those_that_it_names_or_imports(tmp_path, monkeypatch):
+def test_the_files_of_a_plugin_include_its_imports(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in {
         "mine.py": "import numpy, helper\nfrom parts import first\n", "helper.py": "def f():\n    import deeper\n",
@@ -78,16 +78,16 @@ def test_files_behind_a_plugin_are_those_that_it_names_or_imports(tmp_path, monk
         ("do {in} {out} {", "cannot be filled in"),
     ],
 )
-def test_places_are_checked(template, message):
+def test_placeholders_of_commands_are_checked(template, message):
     check_places("do {in} {out} 'as is' {{}}", ["in", "out"], ["out"])
     with pytest.raises(ConfigError, match=message):
         check_places(template, ["in", "out"], ["out"])
 
 
-def test_output_place_and_status(tmp_path):
+def test_commands_have_their_output_folder_and_status(tmp_path):
     with (tmp_path / "out").open("wb") as output:
         # nothing comes on standard input
-        run_command("pwd; cat; echo said >&2", output=output, place=tmp_path)
+        run_command("pwd; cat; echo said >&2", output=output, folder=tmp_path)
     assert (tmp_path / "out").read_text() == f"{tmp_path}\n"
     with pytest.raises(DataError, match="the command ended with status 7: wrong"):
         run_command("echo wrong >&2; exit 7")
@@ -99,7 +99,7 @@ def test_output_place_and_status(tmp_path):
     assert len(str(caught.value)) < 300
 
 
-def test_a_command_is_ended_with_its_children_when_its_time_is_over(tmp_path):
+def test_a_command_and_its_children_are_ended_after_the_time_limit(tmp_path):
     children = tmp_path / "children"
     with pytest.raises(TimeLimitError, match=r"ended after 0.5 s, the time limit"):
         run_command(f"sh -c 'echo $$ >> {children}; sleep 600' & sleep 600", seconds=0.5)
@@ -111,7 +111,7 @@ def test_a_command_is_ended_with_its_children_when_its_time_is_over(tmp_path):
 
 
 @pytest.mark.parametrize("threads", [True, False], ids=["threads", "processes"])
-def test_no_child_of_a_command_outlives_an_interrupt(tmp_path, threads):
+def test_children_of_commands_end_on_an_interrupt(tmp_path, threads):
     command = (
         f"echo $$ >> {tmp_path}/shells; sh -c 'echo $$ >> {tmp_path}/children; sleep 600' | cat"
     )
@@ -137,7 +137,7 @@ def test_no_child_of_a_command_outlives_an_interrupt(tmp_path, threads):
     wait_for(lambda: not any(map(is_alive, started())), "the commands should have ended with us")
 
 
-def test_workers_run_nothing_of_the_folder_that_they_start_in(tmp_path):
+def test_workers_import_nothing_from_their_working_directory(tmp_path):
     """A file named as a module of Python's own, in the folder of somebody's scores."""
     for module in ("pickle", "random", "struct", "argparse", "multiprocessing", "joblib", "psutil"):
         (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'it ran')!r}, 'w')\n")

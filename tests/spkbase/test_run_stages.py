@@ -61,7 +61,7 @@ def work(output, source, *, factor=2, offset=0, **options):
     return made
 
 
-def test_a_second_run_makes_nothing(output, source):
+def test_a_second_run_does_no_work(output, source):
     assert work(output, source) == []
     assert work(output, source, force=True) == ["read", "double", "sum"]
 
@@ -70,13 +70,13 @@ def test_a_second_run_makes_nothing(output, source):
     ("change", "made"),
     [({"factor": 3}, ["double", "sum"]), ({"offset": 1}, ["sum"]), ({"factor": 2}, [])],
 )
-def test_a_change_makes_what_depends_on_it(output, source, change, made):
+def test_a_change_redoes_only_its_dependents(output, source, change, made):
     assert work(output, source, **change) == made
     assert work(output, source) == made, "back again"
 
 
 @pytest.mark.parametrize("change", ["size", "time", "path"])
-def test_a_changed_source_makes_all(output, source, change):
+def test_a_changed_source_redoes_everything(output, source, change):
     if change == "size":
         source.write_text("1 2 3 4")
     elif change == "time":
@@ -90,7 +90,7 @@ def test_a_changed_source_makes_all(output, source, change):
     ("library", "made"),
     [("soundfile", ["read", "double", "sum"]), ("scipy", ["double", "sum"]), ("h5py", [])],
 )
-def test_another_library_makes_what_depends_on_it(output, source, monkeypatch, library, made):
+def test_another_library_version_redoes_its_dependents(output, source, monkeypatch, library, made):
     known = versions()
     for module in ("runs", "status"):
         monkeypatch.setattr(
@@ -116,7 +116,7 @@ def test_a_damaged_artefact_is_made_again(output, source, damage):
     assert work(output, source) == ["double"]
 
 
-def test_verify_reads_what_size_and_time_do_not_tell(output):
+def test_verify_detects_changes_that_keep_size_and_time(output):
     path = output / "double.txt"
     status = path.stat()
     path.write_text("9 9 9")
@@ -126,7 +126,7 @@ def test_verify_reads_what_size_and_time_do_not_tell(output):
 
 
 @pytest.mark.parametrize("text", ["{", "[]"])
-def test_damaged_records_make_all_again(output, source, text):
+def test_damaged_records_redo_everything(output, source, text):
     (output / "stages.json").write_text(text, encoding="latin-1")
     assert work(output, source) == ["read", "double", "sum"]
     assert work(output, source) == []
@@ -143,7 +143,7 @@ def test_damaged_records_make_all_again(output, source, text):
         ({"only": "sum"}, DataError),
     ],
 )
-def test_limits(output, source, limits, made):
+def test_limits_need_the_results_of_earlier_stages(output, source, limits, made):
     (output / "double.txt").unlink()
     if isinstance(made, list):
         assert work(output, source, **limits) == made
@@ -166,7 +166,9 @@ def test_limits(output, source, limits, made):
         ({"until": "score of"}, None),
     ],
 )
-def test_limits_are_known_before_the_first_stage(tmp_path, limits, made):
+def test_limits_match_beginnings_of_names_or_are_refused_before_the_first_stage(
+    tmp_path, limits, made
+):
     """A beginning stands for all stages that have it; `only` takes one."""
     done = []
 
@@ -191,7 +193,7 @@ def test_limits_are_known_before_the_first_stage(tmp_path, limits, made):
     assert done == made
 
 
-def test_log_and_configuration(tmp_path, caplog):
+def test_a_run_writes_its_log_and_configuration(tmp_path, caplog):
     output, root = tmp_path / "new" / "out", logging.getLogger()
     before = (root.level, list(root.handlers))
     for _ in range(2):
@@ -208,7 +210,7 @@ def test_log_and_configuration(tmp_path, caplog):
     assert "stopped: wrong" in (output / "run.log").read_text()
 
 
-def test_status_of_a_finished_run(output, source):
+def test_the_status_of_a_finished_run_is_done(output, source):
     work(output, source, factor=3, until="double")
     told = format_status(read_status(output))
     assert told.startswith("2 of 3 stages done, 1 stale; next: sum")
@@ -224,7 +226,7 @@ def test_status_of_a_finished_run(output, source):
     assert read_status(output)[0]["stages"][2]["why"] == f"depends on 'double': {source} changed"
 
 
-def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
+def test_status_has_one_line_for_each_step(tmp_path):
     """Steps are done, running or due; a stage that no timed step holds names its own."""
     run = Run(tmp_path / "out", quiet=True)
 
@@ -280,7 +282,7 @@ def test_status_has_a_line_a_step_of_stages_in_any_folder(tmp_path):
     ]
 
 
-def test_the_command_tells_and_changes_nothing(output, tmp_path):
+def test_the_status_command_changes_nothing(output, tmp_path):
     before = {path: path.read_bytes() for path in output.iterdir()}
     found = json.loads(passes("status", output, "--json").stdout)
     assert [one["state"] for one in found[0]["stages"]] == ["done"] * 3

@@ -41,6 +41,6 @@ def test_each_purpose_keeps_its_numbers(name, seed):
     )
 
 
-def test_names_are_joined_by_blanks():
+def test_names_are_joined_by_spaces():
     assert stream(0, "speaker", "anna").random() == stream(0, "speaker anna").random()
     assert stream(0, "anna").random() != stream(1, "anna").random()

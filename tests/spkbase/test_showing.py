@@ -38,11 +38,11 @@ class Table(Tabular):
         (len, "builtins.len"),
     ],
 )
-def test_values_in_brief(value, text):
+def test_values_are_abbreviated(value, text):
     assert brief(value) == text
 
 
-def test_short_records_are_as_they_were():
+def test_short_records_are_shown_in_full():
     assert (
         repr(Record("a", np.arange(2), ("b",))) == "Record(name='a', values=[0, 1], parts=('b',))"
     )
@@ -66,7 +66,7 @@ def test_tables_are_escaped():
     assert "<p>Table</p>" in Table({"x": [1]})._repr_html_()
 
 
-def test_a_record_that_does_not_fit_a_line_is_printed_whole():
+def test_long_records_are_printed_in_full():
     @one_line
     @dataclass
     class Found:

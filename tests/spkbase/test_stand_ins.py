@@ -39,7 +39,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_each_reader_names_what_stands_in(tmp_path, name):
+def test_every_reader_reports_git_lfs_pointers(tmp_path, name):
     path = tmp_path / "file"
     path.write_bytes(POINTER)
     if name == "network":
@@ -52,7 +52,7 @@ def test_each_reader_names_what_stands_in(tmp_path, name):
     "suffix",
     [".npz", ".npy", ".h5", ".ark", ".scp", ".pt", ".safetensors", ".csv", ".txt", ".pkl", ".mat"],
 )
-def test_embeddings_of_any_name(tmp_path, suffix):
+def test_embeddings_of_any_name_are_checked_for_pointers(tmp_path, suffix):
     path = tmp_path / f"e{suffix}"
     path.write_bytes(POINTER)
     for allow_pickle in (True, False):
@@ -60,7 +60,7 @@ def test_embeddings_of_any_name(tmp_path, suffix):
             read_embeddings(path, allow_pickle=allow_pickle)
 
 
-def test_archives_behind_a_list(tmp_path):
+def test_archives_named_by_a_list_are_checked_for_pointers(tmp_path):
     (tmp_path / "x.ark").write_bytes(POINTER)
     (tmp_path / "x.scp").write_text("u1 x.ark:3\n")
     with pytest.raises(DataError, match=r"x\.ark: is a pointer of Git LFS"):
@@ -68,13 +68,13 @@ def test_archives_behind_a_list(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["s.txt", "s.h5", "s.npz", "s.csv"])
-def test_the_command_line_says_so(tmp_path, name):
+def test_commands_report_git_lfs_pointers(tmp_path, name):
     (tmp_path / name).write_bytes(POINTER)
     assert "is a pointer of Git LFS, not the data (run: git lfs pull)" in refused(
         "metrics", "-s", tmp_path / name
     )
 
 
-def test_compressed_text_under_another_name_is_read(tmp_path):
+def test_compressed_text_is_read_under_any_name(tmp_path):
     (tmp_path / "scores.txt").write_bytes(gzip.compress(b"a b 1\na c 2\n"))
     assert np.array_equal(read_scores(tmp_path / "scores.txt").values, [1.0, 2.0])

@@ -86,14 +86,14 @@ COLUMNS_THAT_ARE_NO_DIMENSION = {
     ("call", "given"),
     crossed(WITH_SPEAKERS, COLUMNS_THAT_ARE_NO_DIMENSION, ["embeddings"], ["spk"]),
 )
-def test_ids_speakers_and_row_numbers_are_no_dimensions_of_vectors(call, given):
+def test_columns_of_ids_speakers_and_row_numbers_are_not_taken_as_dimensions(call, given):
     with pytest.raises(
         DataError, match=r"is no dimension of|whole numbers beside fractions, which rise"
     ):
         WITH_SPEAKERS[call](COLUMNS_THAT_ARE_NO_DIMENSION[given], SPEAKERS)
 
 
-def test_a_polars_frame_is_read_as_a_pandas_frame_is():
+def test_polars_and_pandas_frames_are_read_equally():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(VECTORS)
     made = ev.Embeddings.from_arrays(
@@ -104,7 +104,7 @@ def test_a_polars_frame_is_read_as_a_pandas_frame_is():
         ev.Embeddings.from_arrays(frame.with_columns(polars.Series("speaker", PEOPLE)))
 
 
-def test_whole_numbers_beside_fractions_are_doubted_and_rightful_features_are_not(caplog):
+def test_integer_columns_among_fractions_raise_a_warning_but_features_do_not(caplog):
     ev.Embeddings.from_arrays(FRAME.assign(who=PEOPLE[::-1]))
     assert caplog.messages == [
         "column 'who' of vectors holds whole numbers beside fractions: is it a dimension?"
@@ -122,7 +122,7 @@ def test_whole_numbers_beside_fractions_are_doubted_and_rightful_features_are_no
     assert not caplog.messages
 
 
-def test_the_index_of_a_data_frame_gives_the_ids():
+def test_the_index_of_a_data_frame_supplies_the_ids():
     assert ev.Embeddings.from_arrays(FRAME, speakers=OWNERS).ids.tolist() == IDS
     numbered = FRAME.reset_index(drop=True).sample(frac=1, random_state=0)
     assert ev.Embeddings.from_arrays(numbered).ids.tolist() == [str(row) for row in numbered.index]
@@ -149,7 +149,7 @@ TYPES = {
 @pytest.mark.parametrize(
     ("call", "given"), crossed(OF_ROWS, TYPES, ["likelihood"], ["text", "masked", "one vector"])
 )
-def test_vectors_that_are_no_real_numbers_are_refused(call, given):
+def test_vectors_of_other_types_than_real_numbers_are_refused(call, given):
     with pytest.raises(DataError, match="expected"):
         OF_ROWS[call](TYPES[given])
 
@@ -195,7 +195,7 @@ def test_a_masked_matrix_is_refused_by_an_estimator():
 @pytest.mark.parametrize(
     "vectors", [1 + 1e-12 * VECTORS, 1e8 + VECTORS, np.outer(np.arange(1, 9), VECTORS[0])]
 )
-def test_vectors_of_one_direction_are_warned_of(vectors, caplog):
+def test_vectors_of_one_direction_raise_a_warning(vectors, caplog):
     ev.Embeddings.from_arrays(vectors).norms()
     (message,) = caplog.messages
     assert f"all {len(vectors)} vectors are equal but for length and rounding" in message
@@ -268,7 +268,7 @@ NO_SCORES = {
     ("call", "given"),
     crossed(PAIRS, NO_SCORES, ["eer", "train_affine"], ["labels second", "labels first", "masked"]),
 )
-def test_labels_and_other_types_in_the_place_of_scores_are_refused(call, given):
+def test_labels_and_other_types_given_as_scores_are_refused(call, given):
     with pytest.raises(DataError, match=r"expected (target|nontarget) scores|expected numbers"):
         PAIRS[call](*NO_SCORES[given])
 
@@ -290,7 +290,7 @@ WITHOUT_PLOTS = [name for name in PAIRS if "plot" not in name]
 @pytest.mark.parametrize(
     ("call", "given"), crossed(WITHOUT_PLOTS, DOUBTED, ["eer"], ["among the nontarget scores"])
 )
-def test_scores_that_may_be_labels_or_all_scores_are_warned_of(call, given, caplog):
+def test_scores_that_may_be_labels_raise_a_warning(call, given, caplog):
     target, nontarget, words = DOUBTED[given]
     PAIRS[call](target, nontarget)
     assert sum(words in message for message in caplog.messages) == 1
@@ -308,9 +308,7 @@ def test_scores_that_may_be_labels_or_all_scores_are_warned_of(call, given, capl
         ([2.5, 0.5], [1.0, 0.0]),
     ],
 )
-def test_small_lists_and_tied_and_quantised_scores_are_taken_without_a_word(
-    target, nontarget, caplog
-):
+def test_small_tied_and_quantised_lists_raise_no_warning(target, nontarget, caplog):
     ev.min_cllr(target, nontarget)
     ev.train_affine(target, nontarget, ridge=0.1)
     said = [
@@ -341,7 +339,7 @@ def test_labels_that_mix_0_and_minus_1_are_refused(call):
 @pytest.mark.parametrize(
     "labels", [TRUTH, np.where(TRUTH, 1, -1), np.where(TRUTH, "target", "nontarget")]
 )
-def test_truth_is_read_alike_by_all_trainings(labels):
+def test_all_training_functions_read_labels_alike(labels):
     both = np.column_stack([SCORES, -SCORES])
     assert (
         calibration.train_nonnegative(both, labels).weights
@@ -405,7 +403,7 @@ def test_columns_with_different_indices_are_refused(call):
         call()
 
 
-def test_a_matrix_of_similarities_is_of_real_numbers():
+def test_similarity_matrices_must_be_real():
     assert linkage.ranks_of_matrix([[3, 1], [2, 5]]).beaters.tolist() == [0, 0]
     for matrix in (np.eye(2) > 0, np.eye(2).astype(str), np.eye(2) + 0j):
         with pytest.raises(DataError, match="expected numbers as similarities"):
@@ -430,7 +428,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("change", SPELLINGS)
-def test_speakers_of_embeddings_in_two_spellings_are_warned_of(change, caplog):
+def test_speakers_in_two_spellings_raise_a_warning(change, caplog):
     ev.singling_out(*spelt(lambda name: name))
     assert not caplog.messages
     enrolled, tested = spelt(change)
@@ -450,7 +448,7 @@ def test_speakers_of_embeddings_in_two_spellings_are_warned_of(change, caplog):
     assert caplog.messages == [first]
 
 
-def test_classes_and_words_in_two_spellings_are_warned_of(caplog):
+def test_classes_and_words_in_two_spellings_raise_a_warning(caplog):
     embeddings = ev.Embeddings.from_arrays(VECTORS, speakers=SPEAKERS)
     sexes = {name: "fm"[person % 2] for name, person in zip(SPEAKERS, PEOPLE, strict=True)}
     attribute_leakage(Sides(embeddings), sexes)
@@ -472,7 +470,7 @@ def test_classes_and_words_in_two_spellings_are_warned_of(caplog):
     assert count_errors({"a": "caf\u00e9"}, {"a": "cafe\u0301"}, normaliser="basic").rate == 0
 
 
-def test_a_printed_result_begins_with_the_result(caplog):
+def test_printed_results_begin_with_the_result(caplog):
     caplog.set_level(logging.ERROR)
     result = ev.singling_out(*spelt(str))
     value = f"{result.probability.value:.4f}"
@@ -487,7 +485,7 @@ def test_a_printed_result_begins_with_the_result(caplog):
 
 
 @pytest.mark.parametrize("other", ["llr", "LLR", "similarity"])
-def test_a_table_with_two_columns_that_may_be_meant_is_refused(tmp_path, other):
+def test_tables_with_ambiguous_columns_are_refused(tmp_path, other):
     table = pd.DataFrame(
         {"model": ["a", "b"], "segment": ["s", "t"], "score": [2.0, 1.0], other: [1.0, 2.0]}
     )
@@ -505,7 +503,7 @@ def test_a_table_with_two_columns_that_may_be_meant_is_refused(tmp_path, other):
     ("role", "others"),
     [("label", ["is_target"]), ("model", ["enroll"]), ("segment", ["test", "utterance"])],
 )
-def test_labels_and_ids_in_two_columns_are_refused(tmp_path, role, others):
+def test_repeated_label_and_id_columns_are_refused(tmp_path, role, others):
     table = pd.DataFrame({"model": ["a", "b"], "segment": ["s", "t"], "label": [1, 0]})
     table = table.assign(**dict.fromkeys(others, table[role]))
     table.to_csv(tmp_path / "key.csv", index=False)
@@ -518,7 +516,7 @@ def test_labels_and_ids_in_two_columns_are_refused(tmp_path, role, others):
     assert len(ev.Key.from_frame(table, **{role: others[0]})) == 2
 
 
-def test_two_columns_of_one_name_are_refused_even_where_it_is_named(tmp_path):
+def test_repeated_column_names_are_refused_even_if_selected(tmp_path):
     from evaluation.formats import Choice
 
     (tmp_path / "scores.csv").write_text("model,segment,score,score\na,s,1,2\n")
@@ -533,14 +531,14 @@ KNOWN = {
 }
 
 
-def test_known_tables_whose_columns_stand_together_are_read(tmp_path):
+def test_known_tables_with_adjacent_columns_are_read(tmp_path):
     for name, text in KNOWN.items():
         (tmp_path / name).write_text(text)
     assert ev.read_key(tmp_path / "nist").is_target.tolist() == [True, False]
     assert ev.read_scores(tmp_path / "iso").model_ids.tolist() == ["a1"]
 
 
-def test_a_selection_counts_the_ids_that_it_uses():
+def test_a_selection_counts_only_its_used_ids():
     names = [f"m{number}" for number in range(20)]
     pairs = [(model, segment) for model in names for segment in names]
     key = ev.Key.from_ids(*zip(*pairs, strict=True), [model == segment for model, segment in pairs])
@@ -560,7 +558,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_scores_of_a_list_that_are_no_numbers_are_refused(values):
+def test_non_numeric_scores_of_a_list_are_refused(values):
     with pytest.raises(DataError, match=r"row [01]: expected numbers as values"):
         ev.Scores.from_ids(["a", "b"], ["s", "t"], values)
     assert ev.Scores.from_ids(

@@ -28,6 +28,8 @@ from spkver.features.frames import Frames
 from spkver.mixture import UbmConfig, accumulate_statistics, train_ubm
 from spkver.vectors.supervectors import adapt_supervectors
 
+pytestmark = pytest.mark.whole(seconds=25)
+
 N_SEGMENTS, LENGTH, DIMENSION = 90, 300, 12
 ENGINES = {
     "five workers": (nullcontext, 5),
@@ -154,9 +156,7 @@ def check(found, expected):
     ("engine", "where"),
     [("threads", "file"), ("loky", "file"), ("loky", "memory"), ("five workers", "memory")],
 )
-def test_engines_of_this_machine_give_the_same_bits(
-    engine, where, frames, stored, expected, tmp_path
-):
+def test_all_local_engines_give_the_same_bits(engine, where, frames, stored, expected, tmp_path):
     use, jobs = ENGINES[engine]
     with use():
         check(work_out(frames if where == "memory" else stored, jobs), expected)
@@ -170,7 +170,7 @@ def test_a_cluster_gives_the_same_bits(dask_cluster, frames, expected, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["loky", "dask"])
-def test_vectors_are_extracted_by_any_worker(kind, dask_cluster, tmp_path, monkeypatch):
+def test_every_worker_can_extract_vectors(kind, dask_cluster, tmp_path, monkeypatch):
     """An extractor is opened again by each worker, from paths that are relative to us."""
     folder = tmp_path / "set"
     folder.mkdir()

@@ -35,7 +35,7 @@ def _as_idmap(rows):
     )
 
 
-def test_columns_and_grouping():
+def test_columns_are_checked_and_segments_grouped():
     idmap = IdMap.from_pairs([("b", "s1"), ("a", "s2"), ("b", "s3"), ("c", "s1")])
     assert len(idmap) == 4
     assert idmap.models.dtype == idmap.segments.dtype == object
@@ -63,7 +63,7 @@ def test_columns_and_grouping():
         ((["a"], ["s"], [5], [5]), r"row 0 \(a s\): empty part, frames 5 to 5"),
     ],
 )
-def test_wrong_columns(arguments, message):
+def test_wrong_columns_are_refused(arguments, message):
     with pytest.raises(DataError, match=message):
         IdMap(*arguments)
 
@@ -87,7 +87,7 @@ def test_text_keeps_every_id_without_white_space(tmp_path_factory, idmap):
     assert read_idmap(path) == idmap
 
 
-def test_hdf5_is_laid_out_as_sidekit_does(tmp_path):
+def test_hdf5_files_have_the_layout_of_sidekit(tmp_path):
     write_idmap(tmp_path / "a.h5", IdMap(["m", "mm"], ["x/y", "z"], [-1, 5], [-1, 300]))
     with h5py.File(tmp_path / "a.h5") as file:
         assert sorted(file) == ["leftids", "rightids", "start", "stop"]
@@ -103,7 +103,7 @@ def test_hdf5_is_laid_out_as_sidekit_does(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["enroll", "back", "test"])
-def test_sidekits_own_files(shared, name):
+def test_sidekit_files_are_read(shared, name):
     folder = shared / "golden/sidekit"
     expected = [
         line.split()[:2] for line in (folder / f"txt/idmap_{name}.txt").read_text().splitlines()
@@ -129,7 +129,7 @@ def test_sidekits_own_files(shared, name):
         (b"m\nn\n", r"2 problems:\n.*txt:1: expected.*\n.*txt:2: expected"),
     ],
 )
-def test_broken_text(tmp_path, content, message):
+def test_broken_text_is_refused(tmp_path, content, message):
     (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_idmap(tmp_path / "a.txt")
@@ -149,7 +149,7 @@ def test_broken_text(tmp_path, content, message):
         ),
     ],
 )
-def test_broken_hdf5(tmp_path, change, message):
+def test_broken_hdf5_is_refused(tmp_path, change, message):
     path = tmp_path / "a.h5"
     write_idmap(path, IdMap.from_pairs([("m", "a"), ("m", "b")]))
     with h5py.File(path, "a") as file:
@@ -164,7 +164,7 @@ def replace(file, name, values):
     file[name] = values
 
 
-def test_what_cannot_be_written(tmp_path):
+def test_ids_that_cannot_be_written_are_refused(tmp_path):
     with pytest.raises(DataError, match="id 'a b' holds white space"):
         write_idmap(tmp_path / "a.txt", IdMap.from_pairs([("a b", "s")]))
     with pytest.raises(DataError, match="holds a zero byte"):

@@ -40,7 +40,7 @@ def datadir(work, identifier, speaker="s"):
 
 @pytest.mark.parametrize("identifier", IN_A_LIST)
 @pytest.mark.parametrize("place", ["utterance", "speaker"])
-def test_lists_with_such_ids_are_refused(work, identifier, place):
+def test_lists_with_dangerous_ids_are_refused(work, identifier, place):
     utterance, speaker = (identifier, "s") if place == "utterance" else ("u", identifier)
     (work / "set").mkdir()
     (work / "set" / "wav.scp").write_text(f"{utterance} {work / 'audio.wav'}\n")
@@ -50,7 +50,7 @@ def test_lists_with_such_ids_are_refused(work, identifier, place):
 
 
 @pytest.mark.parametrize("identifier", BAD)
-def test_nothing_is_written_for_such_ids(work, identifier):
+def test_nothing_is_written_for_dangerous_ids(work, identifier):
     for bad in (datadir(work, identifier), datadir(work, "u", identifier)):
         with pytest.raises(DataError, match=r"id ['\"]"):
             write_datadir(bad)

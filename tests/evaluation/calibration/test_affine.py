@@ -31,7 +31,7 @@ def overlapping(seed, systems=1, n=300):
 
 @pytest.mark.parametrize("systems", [1, 3])
 @pytest.mark.parametrize("prior", [0.01, 0.5, 0.9])
-def test_no_general_minimiser_finds_better(systems, prior):
+def test_training_reaches_the_minimum_of_a_general_minimiser(systems, prior):
     target, nontarget = overlapping(0, systems)
     affine = train_affine(target, nontarget, prior=prior)
 
@@ -52,7 +52,7 @@ def test_no_general_minimiser_finds_better(systems, prior):
 
 @pytest.mark.parametrize("prior", [0.01, 0.99])
 @pytest.mark.parametrize("seed", [0, 7, 29])
-def test_few_target_trials_and_a_prior_far_from_half(seed, prior):
+def test_training_converges_with_few_targets_and_an_extreme_prior(seed, prior):
     """At the minimum both classes pull alike; there a whole step of Newton's method overshoots."""
     rng = np.random.default_rng(seed)
     target, nontarget = rng.normal(size=5) + 2, 3 * rng.normal(size=200)
@@ -65,7 +65,7 @@ def test_few_target_trials_and_a_prior_far_from_half(seed, prior):
     assert pulls[0] @ target == pytest.approx(pulls[1] @ nontarget, rel=1e-6)
 
 
-def test_llrs_are_left_alone():
+def test_calibrated_scores_are_unchanged():
     rng = np.random.default_rng(0)
     target, nontarget = rng.normal(2, 2, 100_000), rng.normal(-2, 2, 100_000)
     affine = train_affine(target, nontarget)
@@ -93,7 +93,7 @@ def test_training_never_raises_the_cost(seed, prior):
     )
 
 
-def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path):
+def test_a_calibration_is_read_back_exactly_from_plain_json(tmp_path):
     affine = train_affine(*overlapping(2, 2), prior=0.1, names=("a", "b"))
     save_affine(tmp_path / "fusion.json", affine)
     assert load_affine(tmp_path / "fusion.json") == affine
@@ -101,7 +101,7 @@ def test_the_way_back_from_a_file_is_exact_and_the_file_plain_json(tmp_path):
     assert json.loads((tmp_path / "a.json").read_text()) == KNOWN
 
 
-def test_infinite_scores_stay_so_and_results_that_would_not_be_finite_are_refused():
+def test_infinite_scores_stay_infinite_and_overflowing_results_are_refused():
     affine = Affine((3.0,), 0.5, 0.5)
     assert apply_affine(affine, [np.inf, -np.inf, 1e300]).tolist() == [np.inf, -np.inf, 3e300]
     with pytest.raises(DataError, match=r"scores of up to 1e\+308 are too large"):
@@ -202,7 +202,7 @@ def trials_of_speakers(seed=0, n_speakers=12):
 
 
 @pytest.mark.parametrize("speaker", range(12))
-def test_no_trial_is_calibrated_by_its_own_speakers(speaker):
+def test_cross_validation_never_calibrates_a_trial_by_its_own_speakers(speaker):
     """Changing all trials of one speaker must leave alone the calibration of every trial that he is in."""
     scores, is_target, speakers = trials_of_speakers()
     before = cross_validate_affine(scores, is_target, speakers, folds=4)
@@ -223,7 +223,7 @@ def test_no_trial_is_calibrated_by_its_own_speakers(speaker):
             assert now == pytest.approx(was, rel=1e-9)
 
 
-def test_crossed_calibrations_that_invert_scores_are_told(caplog):
+def test_cross_validated_calibrations_that_invert_scores_are_reported(caplog):
     scores, is_target, speakers = trials_of_speakers()
     cross_validate_affine(scores, is_target, speakers, folds=3)
     assert not caplog.text
@@ -250,7 +250,7 @@ def test_malformed_cross_validation_is_refused(options, words):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_training_stops_where_rounding_ends_at_the_minimum(seed, monkeypatch):
+def test_training_stops_at_the_minimum_when_rounding_prevents_progress(seed, monkeypatch):
     """The gradient vanishes to rounding, which scipy's solver of equations confirms, after a few evaluations."""
     from scipy.optimize import root
 
@@ -276,7 +276,7 @@ def test_training_stops_where_rounding_ends_at_the_minimum(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
-def test_labels_in_the_place_of_scores_are_refused_in_a_column_too(shape):
+def test_labels_given_as_scores_are_refused_also_as_a_column(shape):
     truth = np.arange(40) % 4 == 0
     scores = np.random.default_rng(2).standard_normal(40) + 2 * truth
     with pytest.raises(DataError, match=r"labels|no truth values"):

@@ -34,7 +34,7 @@ def background(seed, strengths, *, speakers=30, folds=3):
     return np.array(rows), np.array(is_target), np.array(numbers), np.array(names)
 
 
-def test_where_all_weights_are_positive_it_is_plain_logistic_regression():
+def test_fusion_with_positive_weights_equals_logistic_regression():
     rows, is_target, *_ = background(0, (2.0, 1.5))
     found = train_nonnegative(rows, is_target)
     expected = train_affine(rows[is_target], rows[~is_target])
@@ -43,7 +43,7 @@ def test_where_all_weights_are_positive_it_is_plain_logistic_regression():
 
 
 @pytest.mark.parametrize("ridge", [1e-3, 1e-1])
-def test_with_a_ridge_it_is_that_of_scikit_learn(ridge):
+def test_fusion_with_a_ridge_equals_scikit_learn(ridge):
     linear_model = pytest.importorskip("sklearn.linear_model")
     rows, is_target, *_ = background(1, (2.0, 1.0, 0.7))
     scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
@@ -56,7 +56,7 @@ def test_with_a_ridge_it_is_that_of_scikit_learn(ridge):
     )
 
 
-def test_the_minimum_under_the_bound_is_that_of_a_grid():
+def test_the_constrained_minimum_equals_a_grid_search():
     """A system whose scores are inverted has weight 0, and the other the weight that it has alone."""
     rows, is_target, *_ = background(2, (2.0, -1.5))
     found = train_nonnegative(rows, is_target)
@@ -77,7 +77,7 @@ def test_the_minimum_under_the_bound_is_that_of_a_grid():
     assert best <= min(others) + 1e-9
 
 
-def test_what_trials_add_is_cllr():
+def test_the_contributions_of_trials_add_up_to_cllr():
     rng = np.random.default_rng(3)
     llr, is_target = rng.normal(size=500), rng.random(500) < 0.2
     assert cllr_of_trials(llr, is_target).sum() == pytest.approx(
@@ -85,7 +85,7 @@ def test_what_trials_add_is_cllr():
     )
 
 
-def test_who_tells_nothing_gets_no_weight_and_the_fusion_is_no_worse_than_the_best():
+def test_uninformative_attackers_get_no_weight_and_fusion_matches_the_best():
     """One in 40 that tell nothing stays by the rule; of 20 here at most 2, and the sum is not harmed."""
     kept = 0
     for seed in range(5):
@@ -97,7 +97,7 @@ def test_who_tells_nothing_gets_no_weight_and_the_fusion_is_no_worse_than_the_be
     assert kept <= 2
 
 
-def test_trials_are_judged_by_weights_of_other_folds():
+def test_trials_are_scored_with_weights_from_other_folds():
     rows, is_target, folds, speakers = background(4, (2.0, 1.0))
     chosen = choose_fusion(rows, is_target, folds, speakers, ["one", "two"])
     for fold in range(3):
@@ -108,7 +108,7 @@ def test_trials_are_judged_by_weights_of_other_folds():
     assert chosen.tried[chosen.ridge] == min(chosen.tried.values())
 
 
-def test_perfect_and_constant_attackers():
+def test_perfect_attackers_get_finite_weights_and_constant_ones_none():
     """Scores that separate without error have a finite weight, equal ones none."""
     rows, is_target, folds, speakers = background(5, (50.0, 0.0))
     rows[:, 1] = 7
@@ -129,7 +129,7 @@ def test_perfect_and_constant_attackers():
         (lambda rows, truth, folds: (rows, truth, folds * 0), "two folds of speakers"),
     ],
 )
-def test_what_cannot_be_learnt_from(change, message):
+def test_unusable_training_data_is_refused(change, message):
     rows, is_target, folds, speakers = background(7, (2.0, 0.0), speakers=5)
     with np.errstate(invalid="ignore"), pytest.raises(DataError, match=message):
         choose_fusion(*change(rows, is_target, folds), speakers, ["one", "two"])

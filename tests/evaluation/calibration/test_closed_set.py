@@ -18,7 +18,7 @@ def cross(models, segments):
     return [model for model, _ in pairs], [segment for _, segment in pairs]
 
 
-def test_columns_of_a_full_matrix_are_centred_in_any_order_of_trials():
+def test_centring_does_not_depend_on_the_order_of_trials():
     rng = np.random.default_rng(0)
     matrix = rng.standard_normal((4, 7))
     models, segments = cross(list("abcd"), list("stuvwxy"))
@@ -33,7 +33,7 @@ def test_columns_of_a_full_matrix_are_centred_in_any_order_of_trials():
     assert list(found.pairs()) == list(scores.pairs())
 
 
-def test_each_sex_is_a_closed_set_of_its_own():
+def test_each_sex_forms_its_own_closed_set():
     women, men = cross(["a", "b", "c"], ["s", "t"]), cross(["x", "y"], ["u", "v", "w"])
     scores = Scores.from_ids(women[0] + men[0], women[1] + men[1], np.arange(12.0) ** 2)
     assert enrolled_blocks(scores).tolist() == [0] * 6 + [1] * 6
@@ -43,7 +43,7 @@ def test_each_sex_is_a_closed_set_of_its_own():
         assert_allclose(found[rows].sum(), 0, atol=1e-12)
 
 
-def test_who_is_first_stays_first_and_a_bad_channel_goes_out():
+def test_centring_keeps_ranks_and_removes_channel_offsets():
     rng = np.random.default_rng(1)
     models, segments = cross([f"m{n}" for n in range(5)], [f"s{n}" for n in range(15)])
     owners = {
@@ -71,17 +71,17 @@ def test_who_is_first_stays_first_and_a_bad_channel_goes_out():
     [
         (["a", "b", "a"], ["s", "s", "t"], [1, 2, 3], "no full cross"),
         (["a", "b", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
-        (["a", "b", "c"], ["s", "s", "t"], [1, 2, 3], "one model alone"),
+        (["a", "b", "c"], ["s", "s", "t"], [1, 2, 3], "only one model"),
         (["a", "b"], ["s", "s"], [1, np.inf], "infinite"),
         (["a", "c", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
     ],
 )
-def test_what_is_no_closed_set_is_told(models, segments, values, message):
+def test_open_sets_are_refused_with_a_reason(models, segments, values, message):
     with pytest.raises(DataError, match=message):
         closed_set_scores(Scores.from_ids(models, segments, np.array(values, float)))
 
 
-def test_the_command_centres_a_file_of_scores_and_tells_why_it_cannot(tmp_path):
+def test_the_command_centres_scores_or_explains_why_it_cannot(tmp_path):
     path, output = tmp_path / "scores", tmp_path / "centred"
     path.write_text("a s 1\nb s 3\na t -1\nb t 0\n")
     arguments = ["normalise", "-s", path, "-o", output, "--method", "closed-set"]

@@ -40,7 +40,7 @@ def cohorts():
 
 
 @pytest.mark.parametrize("top", [None, 2, 5, 9])
-def test_each_norm_is_what_a_loop_gives(scores, cohorts, top):
+def test_each_norm_equals_a_plain_loop(scores, cohorts, top):
     of_model, of_segment = map(by_pair, cohorts)
     results = [
         z_norm(scores, cohorts[0], top=top),
@@ -58,7 +58,7 @@ def test_each_norm_is_what_a_loop_gives(scores, cohorts, top):
 
 
 @given(st.floats(0.1, 10), st.floats(-5, 5))
-def test_a_change_of_scale_of_one_model_does_not_matter(factor, offset):
+def test_scaling_the_scores_of_one_model_changes_nothing(factor, offset):
     scores, cohort = square(MODELS, SEGMENTS, 0), square(MODELS, COHORT, 1)
 
     def changed(given):
@@ -71,7 +71,7 @@ def test_a_change_of_scale_of_one_model_does_not_matter(factor, offset):
     )
 
 
-def test_infinite_scores_stay_so(cohorts):
+def test_infinite_scores_stay_infinite(cohorts):
     assert s_norm(Scores.from_ids(["a"], ["s"], [-np.inf]), *cohorts).values.tolist() == [-np.inf]
 
 
@@ -85,7 +85,7 @@ def test_infinite_scores_stay_so(cohorts):
         (Scores.from_ids(["a", "a"] * 1, ["k", "l"], [1.0, 1.0]), None, "fewer than 2"),
     ],
 )
-def test_a_cohort_that_does_not_fit_is_refused(scores, cohort, top, words):
+def test_a_cohort_that_does_not_match_is_refused(scores, cohort, top, words):
     with pytest.raises(DataError, match=words):
         z_norm(scores, cohort, top=top)
 
@@ -93,7 +93,7 @@ def test_a_cohort_that_does_not_fit_is_refused(scores, cohort, top, words):
 @pytest.mark.parametrize(
     ("values", "words"), [([0.1] * 3, "equal"), ([1, 2, np.inf], "an infinite cohort score: 'a'")]
 )
-def test_a_cohort_without_a_spread_is_refused(values, words):
+def test_a_cohort_without_variance_is_refused(values, words):
     cohort = Scores.from_ids(["a"] * 3, ["k", "l", "m"], values)
     with pytest.raises(DataError, match=words):
         z_norm(Scores.from_ids(["a"], ["s"], [1.0]), cohort)

@@ -17,6 +17,8 @@ from evaluation.challenges.team_scores import (
 from evaluation.metrics.detection import eer
 from spkbase.errors import DataError
 
+pytestmark = pytest.mark.whole
+
 SETS = [("libri", ""), ("vctk", ""), ("vctk", "_common")]
 
 
@@ -59,7 +61,7 @@ def tree(tmp_path):
     return tmp_path
 
 
-def test_names_are_understood_and_figures_are_those_of_the_scores(tree):
+def test_folder_names_are_parsed_and_figures_equal_those_of_the_scores(tree):
     runs = find_score_lists(tree / "exp", tree / "data")
     assert (
         len({(run.name, run.dataset, run.sex, run.condition) for run in runs})
@@ -85,7 +87,7 @@ def test_names_are_understood_and_figures_are_those_of_the_scores(tree):
     assert one.values["eer.kaldi"] == eer(target, nontarget, method="kaldi")
 
 
-def test_averages_are_weighted_and_only_of_complete_parts(tree):
+def test_averages_are_weighted_and_need_complete_parts(tree):
     assessed = assess(find_score_lists(tree / "exp", tree / "data"))
     rows = average_rows(assessed)
     assert [(row["System"], row["Task"]) for row in rows] == [
@@ -162,7 +164,7 @@ def test_the_command_writes_tables_and_plots(tree):
     )
 
 
-def test_a_system_keeps_its_look_from_picture_to_picture(tree):
+def test_a_system_keeps_its_colour_and_marker_in_every_figure(tree):
     """B stands alone in the pictures of the sets that A lacks, in the colour that it has beside A."""
     runs = [
         run
@@ -186,7 +188,7 @@ def test_a_system_keeps_its_look_from_picture_to_picture(tree):
     assert r"title={libri\_dev-o-a-f}" in beside
 
 
-def test_an_utt2spk_beside_the_key_tells_who_speaks(tree):
+def test_speakers_are_read_from_an_utt2spk_in_the_folder_of_the_key(tree):
     """Segments of speakers that are not enrolled: each counted as one, with a warning a list."""
     for path in (tree / "data").glob("*/trials"):
         kept = [line for line in path.read_text().splitlines() if not line.startswith("s4")]
@@ -214,7 +216,7 @@ def test_an_utt2spk_beside_the_key_tells_who_speaks(tree):
     assert (tree / "out" / "results.csv").read_text() != before
 
 
-def test_names_are_no_markup(tree):
+def test_names_are_escaped(tree):
     name = "<img src=x onerror=alert(1)>"
     (tree / "exp" / "A").rename(tree / "exp" / name)
     write_challenge(

@@ -54,7 +54,7 @@ ASR_TEXT = """\
 5                     x  test  original  10.00"""
 
 
-def test_tables_look_as_pandas_prints_them():
+def test_tables_equal_the_printed_form_of_pandas():
     for section, text in (
         (Section(SER, SER_ROWS, index=[0, 12]), SER_TEXT),
         (Section(ASR, ASR_ROWS, index=[3, 4, 5]), ASR_TEXT),
@@ -94,7 +94,7 @@ NUMBERS = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 4))
     st.lists(st.tuples(st.sampled_from(["007", "NA"]), NUMBERS), min_size=1, max_size=5),
     st.integers(0, 200),
 )
-def test_what_is_written_is_read_back(rows, first):
+def test_written_files_are_read_back_equal(rows, first):
     """Names that look like numbers are names."""
     import tempfile
 
@@ -125,7 +125,7 @@ def language(name, eer, index=()):
     return f"---- {ASV_ANON} ----\ndataset split gender enrollment trial   EER\n{row}\n\n"
 
 
-def test_sections_of_one_title_with_or_without_row_numbers(tmp_path):
+def test_sections_with_equal_titles_are_joined_with_or_without_row_numbers(tmp_path):
     path = tmp_path / "result_for_rank_x"
     path.write_text(language("en", 3.734) + language("de", 1.75))
     file = read_rank_file(path)
@@ -178,7 +178,7 @@ HEAD = "---- ASR results ----\ndataset split asr WER\n"
         (language("en", 1).replace("1.000", "low"), "results' has no row"),
     ],
 )
-def test_bad_files(tmp_path, text, message):
+def test_bad_files_are_refused(tmp_path, text, message):
     (tmp_path / "r").write_text(text)
     with pytest.raises(DataError) as caught:
         read_rank_file(tmp_path / "r")

@@ -29,6 +29,8 @@ from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 CONDITIONS = {
     ("ASV_eval", "original", "original"): "original",
     ("ASV_eval", "original", "anon"): "ignorant",
@@ -104,7 +106,7 @@ def language(name, eer):
     return f"---- {ASV_ANON} ----\n{columns}\n{name} test mixed anon anon {eer:.3f}\n\n"
 
 
-def test_one_language_of_several(tmp_path):
+def test_one_of_several_languages_is_selected(tmp_path):
     path = tmp_path / "result_for_rank_x"
     words = [
         {"dataset": name, "split": "test", "asr": "anon", "WER": wer}
@@ -155,7 +157,7 @@ def own_results():
     }
 
 
-def test_figures_of_our_results_are_those_of_the_strongest_attacker():
+def test_figures_of_own_results_come_from_the_strongest_attacker():
     figures = figures_of_results(typed_results(own_results()))
     assert [(*one.place, one.value.value, one.n_attackers) for one in figures] == [
         ("EER", "mine", "test", "mixed", "semi-informed", 0.08, 2),
@@ -187,7 +189,7 @@ def files(tmp_path):
     return [tmp_path / "exp", tmp_path / "result_for_rank_x"]
 
 
-def test_one_table_and_one_chart_of_results_and_rank_files(files, tmp_path):
+def test_results_and_rank_files_share_one_table_and_one_chart(files, tmp_path):
     papers = {name: tmp_path / f"systems.{name}" for name in ("tex", "md", "png", "json")}
     options = [
         "--latex",
@@ -225,7 +227,7 @@ def test_one_table_and_one_chart_of_results_and_rank_files(files, tmp_path):
     )
 
 
-def test_systems_of_one_name_are_told_apart_by_their_folders(files, tmp_path):
+def test_systems_with_equal_names_are_distinguished_by_folder(files, tmp_path):
     (tmp_path / "track1").mkdir()
     again = tmp_path / "track1/result_for_rank_x"
     again.write_text(files[1].read_text())
@@ -235,7 +237,7 @@ def test_systems_of_one_name_are_told_apart_by_their_folders(files, tmp_path):
     assert "two systems are named 'x (track1)'" in refused("rank", again, again)
 
 
-def test_charts_are_drawn_over_each_utility_that_a_system_has(tmp_path):
+def test_one_chart_is_drawn_for_each_utility(tmp_path):
     first = ComparedSystem(
         "B2", Interval(0.047, 0.03, 0.06), {"wer": Interval(0.1), "uar": Interval(0.5, 0.4, 0.6)}
     )

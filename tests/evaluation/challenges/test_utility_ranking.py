@@ -44,7 +44,7 @@ def of(conditions, target, utility):
 
 
 @pytest.mark.golden
-def test_the_baselines_of_2024(shared):
+def test_the_baselines_of_2024_are_ordered_as_published(shared):
     systems = baselines(shared)
     # plain means of the two sexes of libri_test, from the files
     expected = {"B1": 6.0745, "B2": 4.52, "B3": 27.322, "B4": 30.2665, "B5": 34.3375, "B6": 21.1415}
@@ -82,7 +82,7 @@ def test_the_baselines_of_2024(shared):
 
 
 @pytest.mark.golden
-def test_other_readings_of_a_file(shared):
+def test_development_sets_and_least_values_can_be_read(shared):
     dev, least = baselines(shared, split="dev")[1], baselines(shared, average="least")[1]
     assert 100 * dev.eer.value == pytest.approx((12.910 + 2.045) / 2)
     assert 100 * dev.utilities["wer"].value == pytest.approx(10.442)
@@ -90,7 +90,7 @@ def test_other_readings_of_a_file(shared):
 
 
 @pytest.mark.golden
-def test_the_summaries_of_2022(shared):
+def test_summaries_of_2022_are_read(shared):
     folder = shared / "formats" / "vpc2022_results"
     systems = [read_system(folder / f"RESULTS_summary_{name}") for name in ("mcadams", "tts_old_c")]
     assert [one.name for one in systems] == ["mcadams", "tts_old_c"]
@@ -119,7 +119,7 @@ MEASURES = st.tuples(st.floats(0.01, 0.9), st.floats(0.001, 0.05), st.floats(0.0
 @given(
     st.lists(st.tuples(st.floats(0, 0.5), MEASURES, MEASURES), min_size=1, max_size=7), st.randoms()
 )
-def test_places_agree_with_counting(rows, random):
+def test_ranks_agree_with_counting(rows, random):
     systems = [
         ComparedSystem(f"s{n}", Interval(eer), {"wer": wer, "uar": uar})
         for n, (eer, wer, uar) in enumerate(rows)
@@ -155,7 +155,7 @@ def test_places_agree_with_counting(rows, random):
             )
 
 
-def test_equal_values_share_a_place_and_an_unknown_utility_is_a_reason():
+def test_equal_values_share_a_rank_and_an_unknown_utility_gives_a_reason():
     systems = [
         ComparedSystem(name, Interval(0.5), {"wer": Interval(value)})
         for name, value in (("a", 0.1), ("b", 0.1), ("c", 0.2))
@@ -170,7 +170,7 @@ def test_equal_values_share_a_place_and_an_unknown_utility_is_a_reason():
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
-def test_the_interval_of_a_difference_covers(correlation):
+def test_the_interval_of_a_difference_has_its_nominal_coverage(correlation):
     """Two means with normal errors of deviations 1 and 2: their difference is normal too."""
     rng = np.random.default_rng(0)
     hits = 0
@@ -193,12 +193,12 @@ def test_the_interval_of_a_difference_covers(correlation):
         ({"utilities": ()}, "expected utilities among"),
     ],
 )
-def test_bad_rules(change, message):
+def test_bad_rules_are_refused(change, message):
     with pytest.raises(DataError, match=message):
         OrderingRule(**({"name": "", "targets": (0.1,)} | change))
 
 
-def test_bad_systems():
+def test_bad_systems_are_refused():
     rule = OrderingRule("", (0.1,))
     with pytest.raises(DataError, match="no system"):
         order_systems([], rule)
@@ -251,7 +251,7 @@ def saved(folder, content):
         ((0.53, 0.49), ""),
     ],
 )
-def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(tmp_path, rates, said):
+def test_inverted_and_constant_scores_reach_no_target(tmp_path, rates, said):
     """An attacker whose scores say nothing, or the opposite, is no sign of privacy."""
     rows = [
         {
@@ -295,7 +295,7 @@ def test_scores_the_wrong_way_round_and_constant_ones_reach_no_target(tmp_path, 
     assert (f"its scores are {said}; it reaches no target" in told) == bool(said)
 
 
-def test_our_own_results(tmp_path):
+def test_own_results_are_read(tmp_path):
     found = read_system(saved(tmp_path, results()))
     assert (found.name, found.attacker) == ("mcadams", "strongest of 2 (rocch)")
     assert found.eer.value == pytest.approx((0.14 + 0.1) / 2)  # the strongest attacker of each sex
@@ -343,7 +343,7 @@ def test_our_own_results(tmp_path):
         ),
     ],
 )
-def test_bad_files(tmp_path, name, text, message):
+def test_bad_files_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=message):
         read_system(tmp_path / name)
@@ -351,7 +351,7 @@ def test_bad_files(tmp_path, name, text, message):
         read_system(tmp_path / "absent.json")
 
 
-def test_sets_of_the_other_split_do_not_count(tmp_path):
+def test_sets_of_the_other_split_are_ignored(tmp_path):
     """Utility of the development set is no utility of the test set; sets of common sentences are a part of theirs."""
     found = results()
     found["conditions"].append(row("f", "gmm-ubm", 0.4, dataset="vctk_test_common"))
@@ -367,7 +367,7 @@ def test_sets_of_the_other_split_do_not_count(tmp_path):
     assert system.sets == ("libri_test f", "libri_test m", "vctk_common_test f")
 
 
-def test_the_weights_of_the_challenge_count(tmp_path):
+def test_averages_use_the_weights_of_the_challenge(tmp_path):
     rows = [
         row(name, "a", eer, dataset=dataset)
         for dataset, eer in (("libri_test", 0.1), ("vctk_test_common", 0.3))
@@ -391,7 +391,7 @@ def test_the_weights_of_the_challenge_count(tmp_path):
 ANON = {"dataset": "libri", "split": "test", "gender": "f", "enrollment": "anon", "trial": "anon"}
 
 
-def test_files_of_the_challenges_have_no_intervals_and_tell_no_attacker(tmp_path):
+def test_challenge_files_have_neither_intervals_nor_an_attacker(tmp_path):
     """What is called libri may be a part of it, or another set: nothing is guessed from a name."""
     words = {"dataset": "libri", "split": "test", "asr": "anon", "WER": 5.0}
     path = tmp_path / "result_for_rank_x"
@@ -406,7 +406,7 @@ def test_files_of_the_challenges_have_no_intervals_and_tell_no_attacker(tmp_path
     assert read_system(path).attacker == "campplus (speechbrain)"
 
 
-def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_path):
+def test_a_semi_informed_attacker_weaker_than_the_lazy_one_is_reported(tmp_path):
     path = tmp_path / "result_for_rank_x"
     for lazy, told in ((12.5, True), (22.25, False), (30.0, False)):
         write_rank_file(
@@ -421,7 +421,7 @@ def test_a_semi_informed_attacker_that_is_weaker_than_the_lazy_one_is_told(tmp_p
         )
 
 
-def test_a_named_attacker_of_our_own_results_is_read_as_it_is_named(tmp_path):
+def test_a_named_attacker_is_read_from_own_results(tmp_path):
     """One system was 11.29 % in results.json and 13.10 % in its rank file: other attackers by other readings."""
     found = results()
     found["protocol"] = {"attacker": "gmm-ubm", "reading": "kaldi"}

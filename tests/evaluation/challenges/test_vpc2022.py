@@ -45,7 +45,7 @@ def test_the_categories_of_zebra_are_those_of_the_files(shared, name):
 
 
 @pytest.mark.golden
-def test_both_kinds_of_file_say_the_same(shared):
+def test_both_kinds_of_file_give_equal_figures(shared):
     folder = shared / "formats" / "vpc2022_results"
     summary, single = (
         read_results(folder / "RESULTS_summary_mcadams"),
@@ -60,7 +60,7 @@ def test_both_kinds_of_file_say_the_same(shared):
 
 
 @pytest.mark.golden
-def test_the_form_of_2020_is_read(shared):
+def test_files_of_2020_are_read(shared):
     results = read_results(shared / "formats" / "vpc2020_kaldi_dir" / "results.txt")
     expected = {"eer": 7.664, "min_cllr": 0.184, "cllr": 26.793, "rocch_eer": 7.165}
     assert {
@@ -87,7 +87,7 @@ def test_an_average_needs_all_of_its_sets():
         ("some words\n", 1, "some words"),
     ],
 )
-def test_other_files_are_refused_with_the_line(tmp_path, text, line, words):
+def test_other_files_are_refused_with_their_line(tmp_path, text, line, words):
     path = tmp_path / "results.txt"
     path.write_text(text)
     with pytest.raises(DataError, match=words) as caught:

@@ -71,7 +71,7 @@ TRAINED = ("--train-original", "train_original.h5", "--train-anonymised", "train
 
 
 @pytest.mark.parametrize("learnt", [(), TRAINED], ids=["folds", "trained"])
-def test_a_turned_space_links_once_it_is_turned_back(folder, learnt):
+def test_rotated_vectors_link_after_alignment(folder, learnt):
     found = shares(
         *learnt,
         "--plain",
@@ -89,7 +89,7 @@ def test_a_turned_space_links_once_it_is_turned_back(folder, learnt):
         assert found["ridge", linked, 1] > 0.9
 
 
-def test_the_share_is_that_of_nearest_neighbours(folder):
+def test_the_share_equals_a_nearest_neighbour_count(folder):
     """Counted anew, one by one: the speaker of the nearest vector, by cosine, in both directions."""
     original, anonymised = read_embeddings("original.h5"), read_embeddings("anonymised.h5")
     unit = [
@@ -108,7 +108,7 @@ def test_the_share_is_that_of_nearest_neighbours(folder):
 
 
 @pytest.mark.parametrize("own_means", [False, True])
-def test_own_means_are_those_of_what_is_linked(folder, own_means):
+def test_centring_uses_the_means_of_linked_or_training_vectors(folder, own_means):
     """What is linked comes by another channel than what the rotation learnt from; all counted anew, by SciPy."""
     sides = {name: read_embeddings(f"{name}.h5") for name in ("original", "anonymised")}
     pairs = [read_embeddings(f"train_{name}.h5").vectors for name in sides]
@@ -139,7 +139,7 @@ def test_own_means_are_those_of_what_is_linked(folder, own_means):
 
 
 @pytest.mark.parametrize("kind", ["orthogonal", "ridge"])
-def test_without_centring_the_map_is_that_of_the_vectors_as_they_are(folder, kind):
+def test_without_centring_the_map_is_fitted_to_the_raw_vectors(folder, kind):
     """Unit vectors of the plane, by their angles; speakers at 0 and 180 degrees are turned by 90.
 
     Where originals are at 10, -10, 50, -50 degrees and their copies at 90 + 50, -50, 10, -10, both moments, along the
@@ -168,7 +168,7 @@ def test_without_centring_the_map_is_that_of_the_vectors_as_they_are(folder, kin
     ("extractor", "sex", "right"),
     [("original", "f", 129), ("original", "m", 125), ("retrained", "f", 335)],
 )
-def test_a_rotation_without_centring_links_as_numpy_alone(shared, extractor, sex, right):
+def test_a_rotation_without_centring_equals_plain_numpy(shared, extractor, sex, right):
     """X-vectors of a neural anonymiser: how many originals have a mapped anonymised vector of their speaker nearest."""
     speakers, side = (
         shared / "vectors/vpc2020_b1/lists/utt2spk",
@@ -190,7 +190,7 @@ def test_a_rotation_without_centring_links_as_numpy_alone(shared, extractor, sex
     assert found["orthogonal", "original to anonymised", 1] == right / {"f": 734, "m": 762}[sex]
 
 
-def test_pairs_of_the_linked_speakers_are_learnt_from_where_it_is_said(folder):
+def test_the_linked_speakers_train_the_map_only_on_request(folder):
     """The enrolment of the same speakers, but none of the utterances that are linked."""
     for side in ("original", "anonymised"):
         whole = read_embeddings(f"{side}.h5")
@@ -219,14 +219,14 @@ def test_pairs_of_the_linked_speakers_are_learnt_from_where_it_is_said(folder):
     assert "expected --train-original" in refused(*align("--own-pairs"))
 
 
-def test_without_pairs(folder):
+def test_wasserstein_alignment_links_without_pairs(folder):
     found = shares("--alignment", "wasserstein", "--other-extractor", "--plain")
     assert found["wasserstein", "speakers to speakers", 1] > 0.9
     again = align("--alignment", "wasserstein")
     assert passes(*again).stdout == passes(*again).stdout
 
 
-def test_aligned_vectors_are_written_for_other_backends(folder):
+def test_aligned_vectors_are_written(folder):
     passes(
         *align(
             *TRAINED,
@@ -275,7 +275,7 @@ def test_aligned_vectors_are_written_for_other_backends(folder):
         (("--train-original", "nowhere.h5", "--train-anonymised", "foreign.h5"), "nowhere.h5"),
     ],
 )
-def test_bad_input(folder, arguments, text):
+def test_bad_input_is_refused(folder, arguments, text):
     ids = read_embeddings("anonymised.h5").ids.tolist()
     Path("others").write_text("".join(f"{name} x{name}\n" for name in ids))
     Path("one").write_text("".join(f"{name} anna\n" for name in ids))
@@ -287,7 +287,7 @@ def test_bad_input(folder, arguments, text):
     assert text in refused(*align(*arguments))
 
 
-def test_one_file_for_both_sides_is_refused(tmp_path):
+def test_the_same_file_for_both_sides_is_refused(tmp_path):
     path = tmp_path / "vectors.h5"
     names = [f"s{speaker}-{take}" for speaker in range(6) for take in range(3)]
     speakers = [name.split("-")[0] for name in names]

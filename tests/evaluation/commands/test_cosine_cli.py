@@ -40,14 +40,14 @@ COMMAND = ("cosine", "--enroll", "enrolled.npz", "--trials", "trials", "--output
         ("--test", "kaldi/1.ark", "--test", "kaldi/2.ark", "--test", "kaldi/3.ark"),
     ],
 )
-def test_folders_patterns_and_several_files(folder, trial):
+def test_embeddings_are_read_from_folders_patterns_and_several_files(folder, trial):
     assert (
         passes(*COMMAND, *trial, "--model-speakers", "utt2spk").stdout == "3 scores -> scores.txt\n"
     )
     assert read_scores("scores.txt").values == pytest.approx(COSINES)
 
 
-def test_who_speaks_is_noted_where_nothing_says_it(folder):
+def test_missing_speakers_are_noted(folder):
     """A model is then an utterance."""
     Path("trials").write_text("e1 t1\ne2 t3\n")
     result = passes(*COMMAND, "--test", "kaldi")
@@ -68,7 +68,7 @@ def test_models_without_an_embedding_are_named(folder):
     assert not Path("scores.txt").exists()
 
 
-def test_pickles_by_speaker_and_by_utterance(folder):
+def test_pickles_by_speaker_and_by_utterance_are_read(folder):
     """The two forms that the Speaker-Linkability tool asks for."""
     Path("by_speaker.pkl").write_bytes(
         pickle.dumps({"anna": [VECTORS[0], VECTORS[1]], "bert": [VECTORS[2]]})

@@ -15,6 +15,8 @@ from evaluation import formats
 from evaluation.trials import Key, Scores
 from spkbase.showing import latex_table
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def lists(tmp_path, data):
@@ -34,7 +36,7 @@ def lists(tmp_path, data):
 
 
 @pytest.mark.parametrize("extension", ["txt", "h5"])
-def test_metrics_as_json_alone(lists, extension):
+def test_metrics_are_printed_as_json(lists, extension):
     result = passes(
         "metrics",
         "-s",
@@ -68,7 +70,7 @@ def test_metrics_as_json_alone(lists, extension):
     assert found["prbep"] == pytest.approx(61)
 
 
-def test_metrics_as_table_and_file(lists):
+def test_metrics_are_printed_as_a_table_and_written_to_a_file(lists):
     path = lists / "out" / "metrics.json"
     result = passes(
         "metrics",
@@ -89,7 +91,7 @@ def test_metrics_as_table_and_file(lists):
     assert list(json.loads(path.read_text())["min_dcf"]) == ["0.10", ".5"]
 
 
-def test_a_single_system_has_the_rows_that_papers_report(lists):
+def test_one_system_shows_the_rows_that_papers_report(lists):
     """All by --all; costs at priors that were asked for, and user-supplied metrics, are never hidden."""
     (lists / "mine.py").write_text(
         "from evaluation.metrics import Metric\nmine = Metric('mine', lambda scores: scores.n_target, 'my number')\n"
@@ -121,7 +123,7 @@ def test_a_single_system_has_the_rows_that_papers_report(lists):
     assert {"minDCF at prior 0.5", "minDCF at prior 0.2", "my number"} <= set(shown)
 
 
-def test_the_default_table_of_several_systems(tmp_path):
+def test_several_systems_show_the_default_table(tmp_path):
     """Targets in the last bin alone: the histogram's D_sys says half; differences below 0 are written as others are."""
     ids = [f"m{model} s{segment}" for model in range(20) for segment in range(20)]
     truths = [number % 21 == 0 for number in range(400)]
@@ -155,7 +157,7 @@ def test_the_default_table_of_several_systems(tmp_path):
     assert "perfect: misleads: far below d_sys_pav" in chosen.stdout
 
 
-def test_several_systems_need_a_label_each(lists):
+def test_each_of_several_systems_needs_a_label(lists):
     both = [
         "-s",
         lists / "scores.h5",
@@ -187,7 +189,7 @@ def write(path, content):
         ("a s 1\nc s 2\n", "a s target\nb s nontarget\n", ["the model 'c'", "--missing drop"]),
     ],
 )
-def test_bad_input_is_one_message_and_status_2(tmp_path, scores, key, words):
+def test_bad_input_gives_one_message_and_status_2(tmp_path, scores, key, words):
     paths = write(tmp_path / "s.txt", scores), write(tmp_path / "k.txt", key)
     result = refused("metrics", "-s", paths[0], "-k", paths[1], "--json", "-")
     assert result.startswith("Error: ")
@@ -196,7 +198,7 @@ def test_bad_input_is_one_message_and_status_2(tmp_path, scores, key, words):
         assert word in result
 
 
-def test_dropping_is_asked_for_and_counted(tmp_path):
+def test_trials_are_dropped_only_on_request_and_counted(tmp_path):
     scores = write(tmp_path / "s.txt", "a s 1.5\nb s 0\nC s 0\n")
     key = write(tmp_path / "k.txt", "a s target\nb s nontarget\nc s nontarget\n")
     result = passes("metrics", "-s", scores, "-k", key, "--missing", "drop", "--json", "-")
@@ -212,7 +214,7 @@ def test_a_prior_out_of_range_is_refused(lists, prior):
     )
 
 
-def test_narrow_tables_fit_a_column_of_a_paper():
+def test_narrow_tables_fit_one_column_of_a_paper():
     """By the widths of Computer Modern, 9 pt and 7 pt for small type, with 3 pt at each side of a cell."""
     name = "svm-gmm-nap minus svm-gmm"
     row = {
@@ -247,7 +249,7 @@ def test_narrow_tables_fit_a_column_of_a_paper():
     assert sum(widest.values()) + 6 * len(widest) < 3.4 * 72.27
 
 
-def test_the_best_is_bold_where_it_is_significantly(tmp_path):
+def test_the_best_value_is_bold_if_significant(tmp_path):
     """Two systems that differ, and a third that equals the first but for noise."""
     rng = np.random.default_rng(0)
     pairs = [
@@ -327,7 +329,7 @@ def test_ids_of_other_toolkits_match_in_every_command(tmp_path, spelling):
     assert (tmp_path / "calibrated").read_text().startswith("id0/x0.wav ")
 
 
-def test_a_sign_that_ids_do_not_hold_is_told_with_the_one_they_do(tmp_path):
+def test_a_wrong_separator_is_reported_with_the_right_one(tmp_path):
     rows = [(f"id{a}-x", f"id{b}-y", a == b) for a in range(4) for b in range(4)]
     write(tmp_path / "s", "".join(f"{a} {b} {2.0 * same}\n" for a, b, same in rows))
     write(

@@ -66,13 +66,13 @@ def run(files, *options):
         ("--by sex", "--metadata"),
     ],
 )
-def test_errors(files, monkeypatch, options, message):
+def test_misuse_gives_one_message(files, monkeypatch, options, message):
     monkeypatch.chdir(files)
     Path("few").write_text("u0-0 m0\n")
     assert message in refused(*command(files, *options.split()))
 
 
-def test_intervals_are_those_of_python(files):
+def test_intervals_equal_those_of_python(files):
     found = run(
         files, "--bootstrap", "40", "--seed", "3", "--segment-speakers", str(files / "utt2spk")
     )
@@ -100,7 +100,7 @@ def test_intervals_are_those_of_python(files):
 
 
 @pytest.mark.parametrize("resamples", ["0", "30"])
-def test_groups(files, resamples):
+def test_groups_have_metrics_and_counts(files, resamples):
     options = ("--by", "sex", "--metadata", str(files / "meta.csv"), "--bootstrap", resamples)
     found = run(files, *options, "--segment-speakers", str(files / "utt2spk"))["groups"]
     assert list(found["groups"]) == ["f", "m"]

@@ -32,6 +32,8 @@ from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 
 def run(*arguments, command="linkability"):
     return passes(command, *arguments)
@@ -71,7 +73,7 @@ def embeddings(files):
     return "--enroll", files["enrol"], "--test", files["trial"]
 
 
-def test_a_whole_run(files, tmp_path):
+def test_a_run_writes_all_files(files, tmp_path):
     options = ("--utterances", "1,3", "--top", "2,5", "--bootstrap", 50, "--no-plots")
     run(*embeddings(files), *options, "--output", tmp_path / "run")
     report = json.loads((tmp_path / "run" / "linkability.json").read_text())
@@ -131,7 +133,7 @@ def test_a_whole_run(files, tmp_path):
     assert (len(places), places[29]["share"]) == (60, "1.0")
 
 
-def test_json_alone_and_sizes(files):
+def test_sizes_can_be_given_and_json_printed(files):
     done = run(
         *embeddings(files),
         "--sizes",
@@ -155,7 +157,7 @@ def test_json_alone_and_sizes(files):
     assert json.loads(published.stdout)["utterances"]["1"]["sizes"] == [30]
 
 
-def test_monte_carlo_beside_the_exact_value(files):
+def test_monte_carlo_agrees_with_the_exact_value(files):
     options = "--runs", 40, "--sizes", "2,10,30", "--json", "-"
     block = json.loads(run(*embeddings(files), *options).stdout)["utterances"]["1"]
     assert np.mean(block["single_runs"], axis=0) == pytest.approx(block["linkability"])
@@ -167,7 +169,7 @@ def test_monte_carlo_beside_the_exact_value(files):
     assert block["linkability"][2] == pytest.approx(block["exact"][2])
 
 
-def test_scores_give_what_embeddings_give(files, tmp_path):
+def test_scores_and_embeddings_give_equal_results(files, tmp_path):
     """Cosine scores of single utterances, then the means over all segments of one speaker."""
     scores = tmp_path / "scores"
     done = run(*embeddings(files), "--trials", files["key"], "--output", scores, command="cosine")
@@ -189,7 +191,7 @@ def test_scores_give_what_embeddings_give(files, tmp_path):
     assert json.loads(metrics.stdout)["n_target"] == 48
 
 
-def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path):
+def test_extrapolated_sizes_are_marked(tmp_path):
     rng = np.random.default_rng(1)
     voices, names = (
         rng.standard_normal((60, 8)),
@@ -233,7 +235,7 @@ def test_larger_populations_are_told_apart_from_what_was_measured(tmp_path):
     )
 
 
-def test_methods_that_fail_are_neither_printed_nor_drawn(tmp_path):
+def test_failed_methods_are_neither_printed_nor_drawn(tmp_path):
     rng = np.random.default_rng(0)
     probabilities = {1: np.full(400, 0.001), 3: ndtr(rng.normal(-2, 1, 400))}
     ranks = {
@@ -268,7 +270,7 @@ def test_methods_that_fail_are_neither_printed_nor_drawn(tmp_path):
     assert (row["linkability"], row["low"], row["high"]) == ("", bounds["low"], bounds["high"])
 
 
-def test_singling_out(files):
+def test_singling_out_reports_its_counts(files):
     done = run(*embeddings(files), "--utterances", "1,3", "--json", "-", command="singling-out")
     found = json.loads(done.stdout)["singling_out"]
     assert (found["1"]["n_crowd"], found["1"]["n_calibration"], found["1"]["n_predicates"]) == (
@@ -361,11 +363,11 @@ def test_utterances_are_drawn_by_the_seed(files):
         ),
     ],
 )
-def test_wrong_options(options, message):
+def test_wrong_options_are_refused(options, message):
     assert message in refused("linkability", *options)
 
 
-def test_bad_embeddings_end_in_one_message(files, tmp_path):
+def test_bad_embeddings_give_one_message(files, tmp_path):
     def written(name, **columns):
         found = {
             "ids": ["u", "v"],
@@ -414,7 +416,7 @@ def test_published_sizes_need_twenty_speakers(files, tmp_path):
     assert expected in refused("linkability", *sides, "--sizes", "published")
 
 
-def test_nothing_of_an_earlier_run_stays(files, tmp_path):
+def test_files_of_an_earlier_run_are_removed(files, tmp_path):
     folder = tmp_path / "run"
     run(*embeddings(files), "--utterances", "1,3", "--bootstrap", 0, "--output", folder)
     (folder / "notes.txt").write_text("mine")
@@ -426,14 +428,14 @@ def test_nothing_of_an_earlier_run_stays(files, tmp_path):
     assert names == lists | tables | {"notes.txt"}
 
 
-def test_files_of_others_stay(files, tmp_path):
+def test_foreign_files_are_kept(files, tmp_path):
     """A folder without an earlier run is not cleared, whatever its files are called."""
     (tmp_path / "speakers.png").write_text("mine")
     run(*embeddings(files), "--bootstrap", 0, "--no-plots", "--output", tmp_path)
     assert (tmp_path / "speakers.png").read_text() == "mine"
 
 
-def test_each_speaker_at_sizes_by_number(files, tmp_path):
+def test_the_table_of_speakers_has_each_size_and_number_of_utterances(files, tmp_path):
     options = ("--utterances", "1,3", "--sizes", "2,30", "--bootstrap", 0, "--no-plots")
     run(*embeddings(files), *options, "--output", tmp_path)
     table, ranks = rows_of(tmp_path / "per_speaker.csv"), read_ranks(tmp_path / "ranks.npz")
@@ -463,7 +465,7 @@ def test_galleries_of_different_sizes_have_no_disclosure():
 # --- a matrix of Speaker-Linkability ---------------------------------------------------------------------------------
 
 
-def test_a_matrix_of_similarities_gives_what_its_vectors_give(files, tmp_path):
+def test_a_similarity_matrix_and_its_vectors_give_equal_results(files, tmp_path):
     """Trials by enrolled speakers, who begin with those of the trials: what SimMatrix keeps as .pt."""
     trial = read_embeddings(files["trial"])
     enrol = read_embeddings(files["enrol"])
@@ -526,7 +528,7 @@ def test_python_gives_the_json_of_the_command_from_scores(files, tmp_path):
     assert written(measure_linkage(ranked.tables)) == report
 
 
-def test_ranks_of_models_that_may_not_be_speakers_have_no_intervals(tmp_path):
+def test_ranks_have_no_intervals_if_models_may_not_be_speakers(tmp_path):
     models = [f"{speaker}-{number}" for speaker in ("anna", "bert", "cleo") for number in (1, 2)]
     pairs = [(model, f"of-{segment}") for model in models for segment in models]
     key = Key.from_ids(
@@ -561,3 +563,29 @@ def test_rank_trial_scores_refuses_misuse(options, message):
     scores = Scores.from_ids(["a", "b"], ["s", "s"], [1.0, 0.0])
     with pytest.raises(DataError, match=message):
         ev.rank_trial_scores(scores, key, **options)
+
+
+def test_side_information_is_reported_beside_the_whole_gallery(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    names = [f"s{number}" for number in range(8)]
+    voices = rng.normal(size=(8, 6))
+    np.savez("enrol.npz", ids=[f"{name}-e" for name in names], vectors=voices, speakers=names)
+    takes = np.repeat(voices, 3, axis=0) + rng.normal(size=(24, 6))
+    ids = [f"{name}-{take}" for name in names for take in range(3)]
+    np.savez("test.npz", ids=ids, vectors=takes, speakers=np.repeat(names, 3))
+    rows = [f"{name},{'fm'[number % 2]},{'ab'[number // 4]}\n" for number, name in enumerate(names)]
+    (tmp_path / "side.csv").write_text("id,sex,region\n" + "".join(rows))
+    given = ["--enroll", "enrol.npz", "--test", "test.npz", "--side", "side.csv"]
+    shown = passes("linkability", *given)
+    assert "among the 2.0 enrolled who match on average" in shown.output
+    block = json.loads(passes("linkability", *given, "--json", "-").stdout)["utterances"]["1"]
+    assert block["side"]["rank1"]["chance"] == 0.5
+    assert block["side"]["rank1"]["value"] >= block["rank1"]
+    shown = passes("singling-out", *given)
+    assert "singling out with side information, L = 1" in shown.output
+    entry = json.loads(passes("singling-out", *given, "--json", "-").stdout)["singling_out"]["1"]
+    assert entry["side"]["chance"] == 0.5
+    (tmp_path / "earlier").mkdir()
+    message = refused("linkability", "--ranks", "earlier", "--side", "side.csv")
+    assert "--side needs embeddings or scores" in message

@@ -9,6 +9,8 @@ from command_lines import passes, refused, run
 
 from evaluation.embeddings import Embeddings, write_embeddings
 
+pytestmark = pytest.mark.whole
+
 SPEAKERS = [f"s{number:02d}" for number in range(24)]
 NOISE = {"orig": 0.3, "B3": 1.2, "B5": 1.6}
 
@@ -53,7 +55,7 @@ def measure_all(folder, utterances):
     return runs
 
 
-def test_comparison_has_both_factors_and_leaves_out_the_originals(folder):
+def test_a_comparison_has_both_factors_and_omits_the_originals(folder):
     runs = measure_all(folder, "3")
     passes(
         "linkability-compare",
@@ -77,7 +79,7 @@ def test_comparison_has_both_factors_and_leaves_out_the_originals(folder):
     assert "<svg" in text
 
 
-def test_comparison_draws_each_factor_of_several_numbers_of_utterances(folder):
+def test_a_comparison_draws_each_factor_for_several_numbers_of_utterances(folder):
     runs = measure_all(folder, "1,2,9")
     passes(
         "linkability-compare",
@@ -100,7 +102,7 @@ def test_comparison_draws_each_factor_of_several_numbers_of_utterances(folder):
     }
 
 
-def test_each_number_of_utterances_has_a_line_and_a_shared_note_comes_once(folder):
+def test_each_number_of_utterances_has_a_line_and_shared_notes_appear_once(folder):
     source = folder / "ECAPA" / "B3"
     sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
     shown = passes(
@@ -132,7 +134,7 @@ def test_an_unknown_original_is_refused(folder):
     )
 
 
-def test_ranks_are_taken_up_for_other_sizes_and_ties(folder):
+def test_saved_ranks_serve_other_sizes_and_ties(folder):
     source = folder / "ECAPA" / "B3"
     sides = "--enroll", source / "enroll.npz", "--test", source / "trial.npz"
     settings = "--sizes", "2,7", "--ties", "strict", "--bootstrap", 20, "--no-plots"
@@ -174,7 +176,7 @@ def first(folder, monkeypatch):
         (("--ranks", "first", "--keep-impostors"), "needs a folder"),
     ],
 )
-def test_ranks_that_do_not_fit_are_refused(first, arguments, words):
+def test_saved_ranks_that_do_not_match_are_refused(first, arguments, words):
     assert words in refused("linkability", *arguments).replace("\n", " ")
 
 

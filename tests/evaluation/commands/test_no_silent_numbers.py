@@ -18,6 +18,8 @@ from spkbase.console import OUTPUTS
 from spkver.cli import main as spkver_main
 from spkver.evaluation_cli import main
 
+pytestmark = pytest.mark.whole
+
 N_SPEAKERS, N_MODELS, N_SEGMENTS = 8, 3, 2
 
 
@@ -74,7 +76,7 @@ def metrics(files, *options):
     )
 
 
-def test_models_are_not_taken_for_speakers(files):
+def test_resampling_without_speakers_is_refused(files):
     message = refused("metrics", *paths(files), "--bootstrap", "20")
     assert "24 of 24 models have ids that begin alike, such as 'm0_0', 'm0_1', 'm0_2'" in message
     for remedy in ("--model-speakers", "--bootstrap-by id", "--bootstrap-by trial"):
@@ -82,14 +84,14 @@ def test_models_are_not_taken_for_speakers(files):
 
 
 @pytest.mark.parametrize("maps", [["model"], ["segment"], ["model", "segment"]])
-def test_a_map_counts_speakers(files, maps):
+def test_a_speaker_map_gives_the_number_of_speakers(files, maps):
     names = {"model": "model2spk", "segment": "utt2spk"}
     options = [part for side in maps for part in (f"--{side}-speakers", files / names[side])]
     notes = metrics(files, "--bootstrap", "20", *options)["notes"]
     assert f"resamples of {N_SPEAKERS} speakers" in notes["intervals"]
 
 
-def test_who_insists_is_told_what_was_drawn(files):
+def test_resampling_models_on_request_is_noted(files):
     ids = metrics(files, "--bootstrap", "20", "--bootstrap-by", "id")["notes"]["intervals"]
     assert "ids, each counted as a speaker" in ids
     trials = metrics(files, "--bootstrap", "20", "--bootstrap-by", "trial")["notes"]["intervals"]
@@ -97,7 +99,7 @@ def test_who_insists_is_told_what_was_drawn(files):
     assert "far too narrow" in trials
 
 
-def test_linkability_counts_speakers(files):
+def test_linkability_draws_speakers(files):
     found = passes("linkability", *paths(files))
     assert "no intervals: 24 of 24 models have ids that begin alike" in found.stderr
     assert "48 trials of 24 models" in found.stdout
@@ -117,7 +119,7 @@ def test_linkability_counts_speakers(files):
         assert widths[0][0] > widths[1][0]
 
 
-def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path):
+def test_a_gallery_of_speakers_takes_the_best_model_of_each(tmp_path):
     """Two models of anna, two of bert; the segment of anna is owned by her better one, and bert beats her."""
     models, scores = ["a1", "a2", "b1", "b2", "c1"], [1.0, 2.0, 3.0, -1.0, 0.0]
     target = [True, True, False, False, False]
@@ -140,7 +142,7 @@ def test_a_gallery_of_speakers_has_the_best_of_their_models(tmp_path):
     assert "5 trials of models are 3 of speakers" in " ".join(found["utterances"]["1"]["notes"])
 
 
-def test_folds_over_models_are_told(files):
+def test_folds_over_models_are_reported(files):
     command = ("calibrate", *paths(files), "-o", files / "llr.txt", "--ridge", "0.1")
     told = passes(*command).stderr
     assert "folds may split a speaker's trials" in told
@@ -163,14 +165,14 @@ def distances(files):
 @pytest.mark.parametrize(
     "command", [["metrics"], ["zebra"], ["linkability", "--bootstrap-by", "id"]]
 )
-def test_reversed_scores_are_told(distances, command):
+def test_reversed_scores_are_reported(distances, command):
     found = passes(*command, *paths(distances))
     assert "REVERSED? target trials score below nontarget ones" in found.stderr
     assert "--distances" in found.stderr
     assert "REVERSED" not in passes(*command, *paths(distances), "--distances").stderr
 
 
-def test_reversed_scores_stand_in_json_and_are_warned_of_by_plots(distances):
+def test_reversed_scores_are_noted_in_json_and_plots_warn(distances):
     assert "REVERSED?" in metrics(distances)["notes"]["scores"]
     zebra = json.loads(passes("zebra", *paths(distances), "--json", "-").stdout)
     assert "REVERSED?" in zebra["notes"]["scores"]
@@ -190,7 +192,7 @@ def test_reversed_scores_stand_in_json_and_are_warned_of_by_plots(distances):
         )
 
 
-def test_distances_are_scores_turned_round(distances):
+def test_distances_equal_negated_scores(distances):
     turned = metrics(distances, "--distances")
     scores = read_scores(distances / "scores.txt")
     write_scores(
@@ -214,7 +216,7 @@ def test_distances_are_scores_turned_round(distances):
         ["page", "results.json", "-o", "x", "--output", "y"],
     ],
 )
-def test_what_takes_one_value_refuses_a_second(arguments):
+def test_single_valued_options_refuse_a_second_value(arguments):
     assert "is given more than once; it takes one value" in refused(*arguments)
 
 
@@ -229,7 +231,7 @@ def two(files):
     return files
 
 
-def test_several_systems_are_one_table(two):
+def test_several_systems_share_one_table(two):
     both = ("metrics", "-s", two / "scores.txt", "-s", two / "other.txt", "-k", two / "key.txt")
     shown = passes(*both).stdout
     assert [line.split()[0] for line in shown.splitlines()[2:4]] == ["scores", "other"]
@@ -276,7 +278,7 @@ def test_differences_are_paired(two):
     assert "the reference 'C' is none of the systems: A, B" in refused(*both, "--reference", "C")
 
 
-def test_a_threshold_of_another_list(two):
+def test_thresholds_of_a_development_list_are_applied(two):
     """Misses and false alarms at the thresholds of a development list, by counting; with intervals."""
     given = ("metrics", "-s", two / "scores.txt", "-k", two / "key.txt", "-p", "0.2")
     options = (
@@ -320,7 +322,7 @@ def test_a_threshold_of_another_list(two):
     assert "--threshold-from takes one system" in message
 
 
-def test_tables_for_a_paper(two):
+def test_tables_are_written_for_papers(two):
     both = (
         "metrics",
         "-s",
@@ -375,7 +377,7 @@ def test_tables_for_a_paper(two):
     )
 
 
-def test_systems_of_one_name_are_told_apart(two):
+def test_systems_with_equal_names_are_distinguished(two):
     for folder in ("a", "b"):
         (two / folder).mkdir()
         (two / folder / "scores").write_bytes((two / "scores.txt").read_bytes())
@@ -390,7 +392,7 @@ def test_systems_of_one_name_are_told_apart(two):
 # --- what is tried knows the answer ----------------------------------------------------------------------------------
 
 
-def test_a_fusion_knows_its_systems(two):
+def test_a_fusion_matches_weights_to_systems_in_any_order(two):
     """Weights belong to systems, not to places: in another order an EER of 2 % became one of 49 %."""
     both, other = (
         ["-s", two / "scores.txt", "-s", two / "other.txt"],
@@ -449,7 +451,7 @@ def test_a_fusion_knows_its_systems(two):
         ("normalise -s scores.txt -m z --model-cohort other.txt", ""),
     ],
 )
-def test_what_learns_from_the_scores_themselves(two, command, words, monkeypatch):
+def test_training_on_the_evaluated_scores_raises_a_warning(two, command, words, monkeypatch):
     monkeypatch.chdir(two)
     said = passes(*command.split(), "-o", "out.txt").stderr
     assert said.count("\n") == bool(words)
@@ -457,7 +459,7 @@ def test_what_learns_from_the_scores_themselves(two, command, words, monkeypatch
 
 
 @pytest.mark.parametrize(("enrolled", "n_own"), [("te", 8), ("en", 0)])
-def test_recordings_that_meet_themselves(tmp_path, enrolled, n_own):
+def test_trials_of_a_recording_against_itself_are_reported(tmp_path, enrolled, n_own):
     for seed, side in enumerate(("en", "te")):
         ids, vectors = (
             [f"{side}{number}" for number in range(8)],
@@ -493,7 +495,7 @@ def test_recordings_that_meet_themselves(tmp_path, enrolled, n_own):
 # --- scores and key exchanged ----------------------------------------------------------------------------------------
 
 
-def test_a_key_is_not_taken_for_scores(files):
+def test_a_key_given_as_scores_is_refused(files):
     key = read_key(files / "key.txt")
     lines = [
         f"{model} {segment} {int(truth)}\n"
@@ -522,7 +524,7 @@ def test_a_key_is_not_taken_for_scores(files):
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes as paths")
 @pytest.mark.parametrize("suffix", [".txt", ".h5"])
-def test_a_key_comes_whole_through_a_pipe(files, suffix):
+def test_a_key_is_read_from_a_pipe(files, suffix):
     reading, writing = os.pipe()
     # within the buffer of a pipe
     assert os.write(writing, (files / f"key{suffix}").read_bytes()) > 4000
@@ -533,7 +535,7 @@ def test_a_key_comes_whole_through_a_pipe(files, suffix):
     assert json.loads(piped) == metrics(files)
 
 
-def test_one_utterance_of_several_is_told(tmp_path):
+def test_using_one_of_several_utterances_is_reported(tmp_path):
     vectors = np.random.default_rng(0).standard_normal((12, 5))
     names = [f"s{number // 2}" for number in range(12)]
     write_embeddings(
@@ -588,7 +590,7 @@ def test_scores_with_labels_need_no_key(files):
     assert "-k FILE" in message
 
 
-def test_all_missing_columns_are_named_at_once(files):
+def test_all_missing_columns_are_named_together(files):
     other = layouts(files)["other.csv"]
     for key in ([], ["-k", other]):
         message = refused("metrics", "-s", other, *key)
@@ -599,7 +601,7 @@ def test_all_missing_columns_are_named_at_once(files):
     assert "expected an order, or model=NAME,segment=NAME,score=NAME, got 'what=right'" in message
 
 
-def test_systems_on_other_trials_are_told(files):
+def test_systems_with_different_trials_are_reported(files):
     """Two systems in one table whose keys differ: easier trials make a better figure."""
     key = read_key(files / "key.txt")
     rng = np.random.default_rng(3)
@@ -636,7 +638,7 @@ def test_systems_on_other_trials_are_told(files):
         )
 
 
-def test_lines_without_ids_are_paired_by_line_and_it_is_said(tmp_path):
+def test_lists_without_ids_are_paired_by_line_with_a_note(tmp_path):
     rng = np.random.default_rng(0)
     labels, order = np.arange(60) % 3 == 0, rng.permutation(60)
     for name, rows in (("a", range(60)), ("b", range(60)), ("shuffled", order)):
@@ -663,7 +665,7 @@ def test_lines_without_ids_are_paired_by_line_and_it_is_said(tmp_path):
         ("align --original e.npz --anonymised {} --bootstrap 0", "moved", ["copy"]),
     ],
 )
-def test_vectors_that_say_nothing_are_told(tmp_path, monkeypatch, words, good, other):
+def test_uninformative_vectors_are_reported(tmp_path, monkeypatch, words, good, other):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     ids, speakers = (
@@ -705,7 +707,7 @@ def test_vectors_that_say_nothing_are_told(tmp_path, monkeypatch, words, good, o
         ("2\n-2.6e308\n1\n", "a s 1\na t 0\nb s 0\n", ["--in-order"], "scores.txt:2: expected one score"),
     ],
 )  # fmt: skip
-def test_contradicting_repeats_and_numbers_that_are_too_large_are_refused(
+def test_contradicting_repetitions_and_overflowing_numbers_are_refused(
     tmp_path, scores, key, options, said
 ):
     (tmp_path / "scores.txt").write_text(scores)
@@ -714,7 +716,7 @@ def test_contradicting_repeats_and_numbers_that_are_too_large_are_refused(
 
 
 @pytest.mark.parametrize("order", ["wespeaker", "speechbrain", "table"])
-def test_labels_of_scores_that_contradict_the_key_are_told(files, order):
+def test_score_labels_that_contradict_the_key_are_reported(files, order):
     scores, key = read_scores(files / "scores.txt"), read_key(files / "key.txt")
     own = files / f"own.{'csv' if order == 'table' else 'txt'}"
     for wrong in (0, 3):
@@ -738,7 +740,7 @@ def test_labels_of_scores_that_contradict_the_key_are_told(files, order):
         ) == bool(wrong)
 
 
-def test_probabilities_are_told_beside_cllr(files):
+def test_cllr_of_probabilities_has_a_note(files):
     scores = read_scores(files / "scores.txt")
     write_scores(files / "scores.txt", replace(scores, values=1 / (1 + np.exp(-scores.values))))
     for more in ([], ["-s", files / "scores.csv", "-l", "a", "-l", "b"]):
@@ -748,7 +750,7 @@ def test_probabilities_are_told_beside_cllr(files):
 
 @pytest.mark.parametrize("folder", [".", "..", "/"])
 @pytest.mark.parametrize("command", [["metrics"], ["plot", "det", "-o", "x.tex"]])
-def test_a_folder_in_the_place_of_scores_is_refused(files, monkeypatch, command, folder):
+def test_a_folder_given_as_scores_is_refused(files, monkeypatch, command, folder):
     monkeypatch.chdir(files)
     assert f"{folder}: cannot be read: Is a directory" in refused(
         *command, "-s", folder, "-k", "key.txt"
@@ -756,7 +758,7 @@ def test_a_folder_in_the_place_of_scores_is_refused(files, monkeypatch, command,
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
-def test_ids_like_formulas_are_text_in_a_table_and_come_back(tmp_path, suffix):
+def test_ids_that_look_like_formulas_are_escaped_and_read_back(tmp_path, suffix):
     models, segments = ["=1+2", '=HYPERLINK("http://x",1)', "-a", "b"], ["@s", "+t", "-7", "=u"]
     write_scores(tmp_path / f"x{suffix}", Scores.from_ids(models, segments, [-1.5, 2, 3, 4]))
     cells = re.split(r"[\t\n]|(?<![0d]),|,(?=[-\d])", (tmp_path / f"x{suffix}").read_text())
@@ -784,9 +786,7 @@ def test_ids_like_formulas_are_text_in_a_table_and_come_back(tmp_path, suffix):
         ("cosine --enroll e.npz --test e.npz --trials key.txt -o link.npz", "e.npz", "the file of --"),
     ],
 )  # fmt: skip
-def test_an_output_does_not_replace_what_the_call_reads_or_writes(
-    files, monkeypatch, words, kept, said
-):
+def test_an_output_never_replaces_an_input_or_another_output(files, monkeypatch, words, kept, said):
     monkeypatch.chdir(files)
     Path("sub").mkdir()
     ids = np.array(sorted(read_key("key.txt").model_ids.tolist()), object)
@@ -800,7 +800,7 @@ def test_an_output_does_not_replace_what_the_call_reads_or_writes(
     assert not Path("new").exists()
 
 
-def test_what_every_command_writes_goes_by_the_names_of_outputs():
+def test_every_output_option_has_a_known_name():
     for group in (main, spkver_main):
         for words, command in leaves(group, ""):
             for one in command.params:

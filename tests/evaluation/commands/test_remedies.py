@@ -146,14 +146,14 @@ def test_options_in_the_texts_of_a_module_are_options_of_its_commands(module):
 
 # which is trained on some of the trials
 @pytest.mark.parametrize("command", sorted(JOINING.keys() - {"fuse"}))
-def test_a_key_that_lacks_some_of_the_scored_pairs_is_told(command, words, tmp_path):
+def test_a_key_without_some_of_the_scored_pairs_is_reported(command, words, tmp_path):
     line = words(command, lines_of(VALUES))
     truth = (tmp_path / "key.txt").read_text().splitlines()
     (tmp_path / "key.txt").write_text("\n".join(truth[2:]) + "\n")
     assert "2 of 72 scores are of pairs that the key lacks" in passes(*line).stderr
 
 
-def test_a_selection_of_a_key_is_joined_without_a_word(caplog):
+def test_a_subset_of_a_key_is_joined_silently(caplog):
     scores, key = (
         ev.Scores.from_ids(*zip(*PAIRS, strict=True), VALUES),
         ev.Key.from_ids(*zip(*PAIRS, strict=True), TRUTH),
@@ -168,7 +168,9 @@ def test_a_selection_of_a_key_is_joined_without_a_word(caplog):
 
 @pytest.mark.parametrize("ending", ["txt", "npz", "h5"])
 @pytest.mark.parametrize("distances", [False, True])
-def test_failures_to_acquire_are_dropped_or_rejected(ending, distances, tmp_path, caplog):
+def test_missing_scores_are_dropped_or_rejected_by_the_commands(
+    ending, distances, tmp_path, caplog
+):
     """Expected are the numbers without the trials, and with the lowest of all scores in their place."""
     failed = np.array([3, 40])
     raw = -VALUES if distances else VALUES
@@ -225,26 +227,26 @@ def test_missing_scores_count_as_rejected_in_python(caplog):
 @pytest.mark.parametrize(
     ("file", "number"), [("inf", np.inf), ("1.#INF", np.inf), ("-1.#INF00", -np.inf)]
 )
-def test_infinite_scores_are_read_in_every_spelling(file, number, tmp_path):
+def test_every_spelling_of_infinity_is_read(file, number, tmp_path):
     (tmp_path / "s").write_text(f"a s {file}\nb s 1\n")
     assert ev.read_scores(tmp_path / "s").values.tolist() == [number, 1.0]
 
 
-def test_a_repetition_that_contradicts_has_no_remedy_that_would_be_refused(words):
+def test_contradicting_repetitions_suggest_no_remedy_that_fails(words):
     lines = lines_of(VALUES)
     message = refused(*words("metrics", [*lines, lines[0][:-1] + "9"]))
     assert "repeated" in message
     assert "--duplicates" not in message
 
 
-def test_wrong_numbers_have_no_remedy_for_repetitions(words):
+def test_malformed_numbers_suggest_no_remedy_for_repetitions(words):
     message = refused(*words("metrics", [line.replace(".", ",") for line in lines_of(VALUES)]))
     assert "expected a number" in message
     assert "--duplicates" not in message
 
 
 @pytest.mark.parametrize("command", ["metrics", "zebra"])
-def test_a_file_that_is_given_for_two_systems_is_told(command, words, tmp_path):
+def test_a_file_given_for_two_systems_is_reported(command, words, tmp_path):
     line = words(command, lines_of(VALUES))
     (tmp_path / "copy.txt").write_bytes((tmp_path / "first.txt").read_bytes())
     for other, told in (
@@ -258,7 +260,7 @@ def test_a_file_that_is_given_for_two_systems_is_told(command, words, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["metrics", "zebra"])
-def test_the_same_scores_in_two_formats_are_told(command, words, tmp_path):
+def test_equal_scores_in_two_formats_are_reported(command, words, tmp_path):
     line = words(command, lines_of(VALUES))
     passes("convert", "scores", tmp_path / "first.txt", tmp_path / "first.csv")
     for other, is_told in (("first.csv", True), ("second.txt", False)):
@@ -267,14 +269,14 @@ def test_the_same_scores_in_two_formats_are_told(command, words, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["similarity", "fuse"])
-def test_a_file_that_is_given_for_two_roles_is_told(command, words):
+def test_a_file_given_for_two_roles_is_reported(command, words):
     line = words(command, lines_of(VALUES))
     assert "was one file given" not in passes(*line).stderr
     said = passes(*[word.replace("second", "first") for word in line])
     assert "is given twice: was one file given for two systems?" in said.stderr
 
 
-def test_exchanged_training_scores_and_shared_trials_are_told(words, tmp_path):
+def test_swapped_training_scores_and_shared_trials_are_reported(words, tmp_path):
     words("fuse", lines_of(VALUES))
     other = lines_of(50 + 20 * VALUES[::-1] * np.where(TRUTH, 1, 0.9), PAIRS)
     (tmp_path / "scaled.txt").write_text("\n".join(other) + "\n")
@@ -309,7 +311,7 @@ def test_exchanged_training_scores_and_shared_trials_are_told(words, tmp_path):
     assert "72 of 72 trials are training trials too" in exchanged
 
 
-def test_calibration_names_the_file_that_cannot_be_calibrated(words, tmp_path):
+def test_calibration_errors_name_the_file(words, tmp_path):
     same = lines_of(np.full(len(PAIRS), 0.5))
     for command in ("calibrate", "fuse"):
         message = refused(*words(command, same))
@@ -320,13 +322,13 @@ def test_calibration_names_the_file_that_cannot_be_calibrated(words, tmp_path):
     assert "72 scores -> " in passes(*words("calibrate", lines_of(VALUES))).stdout
 
 
-def test_the_log_says_nothing_where_all_fits(words, caplog):
+def test_matching_input_logs_nothing(words, caplog):
     with caplog.at_level(logging.WARNING):
         said = passes(*words("metrics", lines_of(VALUES)))
     assert said.stderr == ""
 
 
-def test_rejections_are_written_and_not_trained_on(words, tmp_path):
+def test_rejected_trials_are_written_but_not_trained_on(words, tmp_path):
     lines = [*lines_of(VALUES)[:-1], "s5 s5-1 nan"]
     for command in ("calibrate", "fuse"):
         said = passes(*words(command, lines), "--missing", "reject").stderr
@@ -334,7 +336,7 @@ def test_rejections_are_written_and_not_trained_on(words, tmp_path):
     assert ev.read_scores(tmp_path / "out.txt").values[-1] == -np.inf
 
 
-def test_similarity_of_scores_that_are_no_ratios_is_told(words):
+def test_similarity_of_uncalibrated_scores_is_reported(words):
     line = words("similarity", lines_of(np.exp(VALUES)))
     line[-1] = "none"
     assert "all scores are above 0, so they are no log-likelihood ratios" in passes(*line).stderr

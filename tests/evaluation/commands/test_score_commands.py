@@ -12,6 +12,8 @@ from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.trials import Key, Scores, align, find_speakers, read_speakers
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def lists(tmp_path):
@@ -131,7 +133,7 @@ def test_scores_are_normalised(lists, kind):
     assert formats.read_scores(lists / "n.txt").values.tolist() == expected.values.tolist()
 
 
-def test_a_norm_without_its_cohort_is_refused(lists):
+def test_a_normalisation_without_its_cohort_is_refused(lists):
     assert "method s needs --segment-cohort" in refused(
         "normalise",
         "-s",
@@ -179,7 +181,7 @@ def test_a_calibration_is_trained_saved_and_applied(lists):
     assert cllr(target, nontarget) - min_cllr(target, nontarget) < 0.1
 
 
-def test_scores_are_calibrated_by_other_speakers(lists):
+def test_scores_are_calibrated_on_other_speakers(lists):
     options = ["-k", lists / "key.txt", "--segment-speakers", lists / "utt2spk", "--folds", 5]
     passes("calibrate", "-s", lists / "one.txt", *options, "-o", lists / "a.txt")
     target, nontarget = read_split(lists / "a.txt", lists / "key.txt")
@@ -202,7 +204,7 @@ def test_systems_are_fused(lists):
     assert (lists / "third.txt").read_text() == (lists / "fused.txt").read_text()
 
 
-def test_systems_are_fused_by_other_speakers(lists):
+def test_systems_are_fused_on_other_speakers(lists):
     both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
     options = [
         "--train-key",
@@ -275,7 +277,7 @@ def test_a_system_without_a_trial_is_named(lists):
         ),
     ],
 )
-def test_a_wrong_choice_of_options_is_refused(lists, monkeypatch, arguments):
+def test_conflicting_options_are_refused(lists, monkeypatch, arguments):
     monkeypatch.chdir(lists)
     refused(*arguments)
     assert not (lists / "x").exists()
@@ -284,7 +286,7 @@ def test_a_wrong_choice_of_options_is_refused(lists, monkeypatch, arguments):
 @pytest.mark.parametrize(
     "extension", ["csv", "tsv", "npz", "h5", "txt.gz", "csv.gz", "npz.gz", "h5.gz"]
 )
-def test_conversion_between_all_formats(lists, extension):
+def test_all_formats_convert_into_each_other(lists, extension):
     for kind, name in (("scores", "one"), ("key", "key"), ("trials", "key")):
         there, back = lists / f"{name}.{extension}", lists / "back.txt"
         passes("convert", kind, lists / f"{name}.txt", there)
@@ -298,7 +300,7 @@ def test_conversion_between_all_formats(lists, extension):
     passes("metrics", "-s", lists / f"one.{extension}", "-k", lists / "key.txt", "--json", "-")
 
 
-def test_orders_are_forced_on_the_command_line(lists):
+def test_the_order_of_columns_can_be_given(lists):
     (lists / "s").write_text("0.5 1 a\n-1 2 b\n")
     passes(
         "convert", "scores", lists / "s", lists / "x.txt", "--scores-columns", "score,segment,model"
@@ -314,7 +316,7 @@ def test_orders_are_forced_on_the_command_line(lists):
         ("a/1 b/1 0.5\na/1 a/2 2\nb/1 a/2 -1\na/1 a/2 2\n", ["--duplicates", "first"]),
     ],
 )
-def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
+def test_scores_without_ids_and_repeated_pairs_are_joined_in_order(tmp_path, scores, options):
     (tmp_path / "s").write_text(scores)
     (tmp_path / "k").write_text("0 a/1 b/1\n1 a/1 a/2\n0 b/1 a/2\n")
     arguments = [
@@ -349,7 +351,7 @@ def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
             ["--bootstrap", "9", "--speakers-by", "_"],
             "2 of 2 segments without a speaker: 'a/2', 'b/1' (no '_' ends their speakers: try /)",
         ),
-        ("a/1 b/1 5\na/1 b/1 5\n", "k", [], "; --duplicates first reads the first line alone)"),
+        ("a/1 b/1 5\na/1 b/1 5\n", "k", [], "; --duplicates first reads only the first line)"),
         (
             "a/1 b/1 5\n",
             "k",
@@ -364,7 +366,7 @@ def test_scores_in_order_and_repeated_pairs(tmp_path, scores, options):
         ),
     ],
 )
-def test_what_would_give_a_plausible_wrong_number_is_refused(
+def test_input_that_would_give_plausible_wrong_numbers_is_refused(
     tmp_path, scores, key, options, message
 ):
     (tmp_path / "s").write_text(scores)
@@ -373,7 +375,7 @@ def test_what_would_give_a_plausible_wrong_number_is_refused(
     assert message in refused("metrics", "-s", tmp_path / "s", "-k", tmp_path / key, *options)
 
 
-def test_speakers_by_the_beginning_of_ids(tmp_path):
+def test_speakers_are_taken_from_id_prefixes(tmp_path):
     pairs = [
         (f"{a}/{i}", f"{b}/x{j}")
         for a in "abcd"

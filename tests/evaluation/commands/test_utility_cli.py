@@ -29,7 +29,7 @@ def lists(tmp_path):
     return tmp_path
 
 
-def test_wer(lists):
+def test_word_error_rates_are_printed_with_intervals(lists):
     options = ("wer", "--ref", lists / "text", MAP, lists / "utt2spk", "--bootstrap", 50)
     done = passes(
         *options,
@@ -68,7 +68,7 @@ def test_wer(lists):
     )
 
 
-def test_uar(lists):
+def test_recalls_are_printed_with_intervals(lists):
     options = (
         "uar",
         "--ref",
@@ -90,7 +90,7 @@ def test_uar(lists):
     assert found["predictions"]["uar"]["interval"] == [None, None]
 
 
-def test_f0(tmp_path):
+def test_pitch_correlations_are_printed(tmp_path):
     rate = 16000
     rng = np.random.default_rng(0)
     for folder, factor in (("set", 1.0), ("set_anon", 1.2)):
@@ -151,7 +151,7 @@ WER, UAR = (
         ("wer --ref text --hyp hyp --bootstrap 0", ""),
     ],
 )
-def test_what_makes_a_figure_wrong_is_told_in_one_line(lists, monkeypatch, words, said):
+def test_doubtful_input_gives_a_one_line_warning(lists, monkeypatch, words, said):
     monkeypatch.chdir(lists)
     write(lists / "lower", "a1 one two\na2 three x\nb1 four five\n")
     write(lists / "part", "a1 ONE TO\n")
@@ -162,7 +162,7 @@ def test_what_makes_a_figure_wrong_is_told_in_one_line(lists, monkeypatch, words
     assert done.stderr.count("\n") == bool(said)
 
 
-def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists):
+def test_without_speakers_only_the_intervals_are_missing(lists):
     """A rate is pooled, and without speakers a recall is that of one fold."""
     hyp, map_ = ("--hyp", lists / "hyp", "--json", "-"), (MAP, lists / "utt2spk")
     alone, known = (
@@ -192,7 +192,7 @@ def test_without_speakers_the_figures_are_the_same_but_for_intervals(lists):
         assert "folds are of speakers: give --segment-speakers" in run("uar", *heard, *more).output
 
 
-def test_a_folder_compared_with_itself_is_told(tmp_path):
+def test_comparing_a_folder_with_itself_is_reported(tmp_path):
     phase = 2 * np.pi * np.cumsum(140 + 30 * np.sin(np.linspace(0, 9, 8000))) / 8000
     soundfile.write(tmp_path / "u.wav", 0.1 * sum(np.sin(k * phase) / k for k in range(1, 6)), 8000)
     write(tmp_path / "wav.scp", f"u {tmp_path}/u.wav\n")
@@ -211,7 +211,7 @@ def rank_file(path, eer, wer):
     return path
 
 
-def test_rank(tmp_path):
+def test_systems_are_ranked_by_utility(tmp_path):
     one = rank_file(tmp_path / "result_for_rank_one", 35.0, 5.0)
     two = rank_file(tmp_path / "result_for_rank_two", 22.0, 9.0)
     done = passes("rank", one, two)
@@ -286,7 +286,7 @@ def test_every_bad_input_gets_one_clear_error(lists, monkeypatch, arguments, mes
     "options", [[], ["--symmetric"], ["--calibrate", "none"], ["--calibrate", "pav"]]
 )
 @pytest.mark.parametrize("share", [1.0, 0.4])
-def test_similarity_of_one_file_given_several_times_is_told(tmp_path, options, share):
+def test_similarity_of_one_repeated_file_is_reported(tmp_path, options, share):
     """Pairs of speakers may have no trial, and lines another order."""
     draw = np.random.default_rng(3)
     lines, shuffled, truth = [], [], []
@@ -352,7 +352,7 @@ def test_words_before_their_ids_are_read(tmp_path, reference, recognised):
         (as_trn(KALDI | {"b-1": "{ so / thus } it is"}), "holds alternatives"),
     ],
 )
-def test_forms_of_transcripts_that_are_not_read_are_refused(tmp_path, content, words):
+def test_unsupported_transcript_formats_are_refused(tmp_path, content, words):
     write(tmp_path / "ref", content)
     write(tmp_path / "hyp", as_kaldi(KALDI))
     done = run("wer", "--ref", tmp_path / "ref", "--hyp", tmp_path / "hyp", "--bootstrap", 0)
@@ -369,14 +369,14 @@ def test_forms_of_transcripts_that_are_not_read_are_refused(tmp_path, content, w
         "u1 1 2 3.5 4 five\nu2 6 7 8 9\n",
     ],
 )
-def test_brackets_and_numbers_among_words_are_words(tmp_path, lines):
+def test_brackets_and_numbers_in_transcripts_count_as_words(tmp_path, lines):
     write(tmp_path / "text", lines)
     assert list(read_transcripts(tmp_path / "text")) == [
         line.split()[0] for line in lines.splitlines()
     ]
 
 
-def test_one_line_of_a_trn_is_told_by_its_name(tmp_path):
+def test_a_trn_file_is_recognised_by_its_extension(tmp_path):
     write(tmp_path / "ref.trn", ";; a comment\nhello world (a-1)\n")
     assert read_transcripts(tmp_path / "ref.trn") == {"a-1": "hello world"}
 
@@ -384,7 +384,7 @@ def test_one_line_of_a_trn_is_told_by_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("command", "options"), [("wer", ("--ref", "--hyp")), ("uar", ("--ref", "--predictions"))]
 )
-def test_a_hypothesis_given_twice_is_told(tmp_path, command, options):
+def test_a_repeated_hypothesis_file_is_reported(tmp_path, command, options):
     for name, second in (("ref", "glad"), ("one", "sad"), ("two", "sad"), ("three", "angry")):
         write(tmp_path / name, f"a sad\nb {second}\n")
     given = (

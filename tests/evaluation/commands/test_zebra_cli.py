@@ -15,6 +15,8 @@ from evaluation.trials import Key, Scores
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
 
@@ -41,7 +43,7 @@ def profile(name, *arguments):
 
 
 @pytest.mark.parametrize("name", ["vpc_like", "all_ties"])
-def test_lines_of_the_reference(lists, name):
+def test_output_equals_the_reference(lists, name):
     population, individual = GOLDEN[name]["zebra"]["print"]
     category = GOLDEN[name]["zebra"]["tag"]
     expected = (
@@ -55,7 +57,7 @@ def test_lines_of_the_reference(lists, name):
     assert list(lists.glob("ZEBRA*")) == []
 
 
-def test_the_ceiling_is_said(tmp_path):
+def test_the_ceiling_is_printed(tmp_path):
     """A perfect attacker on few trials gets a harmless category: that the trials allow no worse one stands beside."""
     lines = [
         f"m s{number} {score}\n" for number, score in enumerate([9.5, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0])
@@ -72,13 +74,13 @@ def test_the_ceiling_is_said(tmp_path):
     assert "ceiling" in json.loads((tmp_path / "z.json").read_text())["notes"]["zebra.individual"]
 
 
-def test_the_default_label_and_the_truth_of_useless_scores(lists):
+def test_useless_scores_are_printed_as_no_evidence_under_the_default_label(lists):
     assert profile("all_ties").stdout == (
         "\nZEBRA profile\nPopulation: 0 bit\nIndividual: 0 (0)\n\nCategory 0: no evidence: even odds stay even\n"
     )
 
 
-def test_exported_files_are_named_by_the_label(lists):
+def test_exported_files_are_named_after_the_label(lists):
     (lists / "out").mkdir()
     profile("vpc_like", "-l", "out/my label", "-e", "tex", "-e", "png", "-e", "svg", "-e", "pdf")
     names = sorted(path.name for path in (lists / "out").iterdir())
@@ -87,7 +89,7 @@ def test_exported_files_are_named_by_the_label(lists):
     assert "my label" in (lists / "out" / "ZEBRA-my label.tex").read_text()
 
 
-def test_json_alone_on_standard_output_or_in_a_file(lists):
+def test_json_goes_to_standard_output_or_a_file(lists):
     alone = profile("vpc_like", "--json", "-")
     report = json.loads(alone.stdout)
     assert list(report) == ["label", "n_target", "n_nontarget", "convention", "zebra"]
@@ -100,7 +102,7 @@ def test_json_alone_on_standard_output_or_in_a_file(lists):
     assert json.loads((lists / "zebra.json").read_text()) == report
 
 
-def test_tags_of_a_user(lists):
+def test_user_defined_tags_are_applied(lists):
     (lists / "tags.yaml").write_text("fine: 1\nbad: .inf\n")
     assert "Individual: 2.566 (bad)" in profile("vpc_like", "--scale", "tags.yaml").stdout
     result = run(
@@ -110,7 +112,7 @@ def test_tags_of_a_user(lists):
 
 
 @pytest.mark.parametrize("convention", ["default", "zebra-2020", "vpc2022", "vpc2024", "bosaris"])
-def test_the_convention_stands_in_every_output(lists, convention):
+def test_every_output_names_the_convention(lists, convention):
     arguments = ["metrics", "-s", "vpc_like.txt", "-k", "vpc_like.key", "--convention", convention]
     table = passes(*arguments, "--json", "m.json")
     report = json.loads((lists / "m.json").read_text())
@@ -127,7 +129,7 @@ def test_the_convention_stands_in_every_output(lists, convention):
     )
 
 
-def test_notes_stand_below_the_table(lists):
+def test_notes_follow_the_table(lists):
     result = run("metrics", "-s", "all_ties.txt", "-k", "all_ties.key", "--all")
     assert (
         "\nd_sys: undefined: the histogram needs finite scores that are neither all equal nor too far apart\n"
@@ -142,7 +144,7 @@ def test_notes_stand_below_the_table(lists):
     )
 
 
-def test_the_plot_is_shown_where_there_is_a_display(lists, monkeypatch):
+def test_the_plot_is_shown_if_there_is_a_display(lists, monkeypatch):
     """As ZEBRA's README calls it; the tests have no display, so the backend Agg plays one that has."""
     from matplotlib import pyplot
 
@@ -171,7 +173,7 @@ def test_the_plot_is_shown_where_there_is_a_display(lists, monkeypatch):
 TWO = ("-s", "vpc_like.txt", "-k", "vpc_like.key", "-s", "all_ties.txt", "-k", "all_ties.key")
 
 
-def test_profiles_of_several_systems_are_one_table(lists):
+def test_profiles_of_several_systems_share_one_table(lists):
     """Each row is the profile that the command gives for the system alone."""
     result = passes(
         "zebra",
@@ -201,7 +203,7 @@ def test_profiles_of_several_systems_are_one_table(lists):
     assert sorted(path.name for path in lists.glob("*.png")) == ["ZEBRA-one.png", "ZEBRA-two.png"]
 
 
-def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_path):
+def test_evidence_beyond_the_ceiling_is_printed_as_a_bound(tmp_path):
     """Six trials, 100 deviations apart: a Gaussian makes 10^2000 of them, isotonic regression at most 10^0.6."""
     pairs = [f"m{place % 3} s{place // 3}" for place in range(9)]
     values = {"m0 s0": 100, "m1 s1": 101, "m2 s2": 102}
@@ -217,11 +219,11 @@ def test_evidence_beyond_what_the_trials_support_is_not_printed_as_a_figure(tmp_
     assert (shown["isotonic regression"], shown["Gaussians"]) == (ceiling, f"over {ceiling}")
 
 
-def test_worst_cases_are_those_of_one_system(lists):
+def test_the_worst_case_needs_a_single_system(lists):
     assert "--worst-case takes one system" in refused("zebra", *TWO, "--worst-case")
 
 
-def test_the_tag_is_a_column_of_every_table(lists):
+def test_every_table_has_a_column_of_tags(lists):
     """A heading holds no text of one system; differences have no tag."""
     shared_key = ("-s", "vpc_like.txt", "-s", "other.txt", "-k", "vpc_like.key")
     (lists / "other.txt").write_text((lists / "vpc_like.txt").read_text())
@@ -247,7 +249,7 @@ def test_the_tag_is_a_column_of_every_table(lists):
         assert "at most" not in text
 
 
-def test_one_system_has_the_columns_and_intervals_that_several_have(lists):
+def test_one_system_has_the_same_columns_and_intervals_as_several(lists):
     """Speakers bring 1000 resamples by default; options of tables serve the screen."""
     rng = np.random.default_rng(0)
     pairs = [

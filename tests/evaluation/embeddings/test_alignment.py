@@ -33,7 +33,7 @@ def clusters(n_speakers=30, each=8, n=12, noise=0.2, seed=0):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_procrustes_is_that_of_scipy(seed):
+def test_procrustes_equals_scipy(seed):
     rng = np.random.default_rng(seed)
     source, target = rng.standard_normal((40, 7)), rng.standard_normal((40, 7))
     assert (
@@ -41,7 +41,7 @@ def test_procrustes_is_that_of_scipy(seed):
     )
 
 
-def test_procrustes_finds_a_rotation_exactly_also_into_more_dimensions():
+def test_procrustes_recovers_a_rotation_also_into_more_dimensions():
     source, turn = np.random.default_rng(1).standard_normal((20, 6)), rotation(9)[:6]
     assert np.abs(procrustes(source, source @ rotation(6)) - rotation(6)).max() < 1e-12
     found = procrustes(source, source @ turn)
@@ -49,7 +49,7 @@ def test_procrustes_finds_a_rotation_exactly_also_into_more_dimensions():
     assert np.abs(found - turn).max() < 1e-12
 
 
-def test_a_prior_draws_to_the_identity():
+def test_a_prior_pulls_the_map_towards_the_identity():
     source = np.random.default_rng(1).standard_normal((20, 6))
     target, distances = source @ rotation(6), []
     for prior in (0.0, 0.3, 1.0, 1e6):
@@ -60,7 +60,7 @@ def test_a_prior_draws_to_the_identity():
     assert distances[-1] < 1e-5
 
 
-def test_ridge_is_least_squares_with_a_penalty():
+def test_ridge_equals_penalised_least_squares():
     rng = np.random.default_rng(2)
     source, target = rng.standard_normal((30, 5)), rng.standard_normal((30, 4))
     penalty = np.sqrt(0.7 * np.sum(source**2) / 5) * np.eye(5)
@@ -71,7 +71,7 @@ def test_ridge_is_least_squares_with_a_penalty():
     )
 
 
-def test_an_alignment_takes_the_means_to_each_other():
+def test_an_alignment_maps_mean_to_mean():
     _, original, other = clusters()
     turn, shift = rotation(12, 3), np.arange(12.0)
     alignment = fit_alignment(other @ turn + shift, original)
@@ -122,7 +122,7 @@ def test_wasserstein_needs_no_pairs(one_extractor):
     assert np.array_equal(alignment.matrix, again.matrix)
 
 
-def test_wasserstein_takes_sides_of_different_size_and_few_vectors():
+def test_wasserstein_accepts_sides_of_different_size_and_few_vectors():
     _, original, other = clusters(n_speakers=12, each=4, n=30)
     found = wasserstein_procrustes(
         other[:20] - other[:20].mean(0), original - original.mean(0), seed=1
@@ -130,7 +130,7 @@ def test_wasserstein_takes_sides_of_different_size_and_few_vectors():
     assert np.abs(found.T @ found - np.eye(30)).max() < 1e-10
 
 
-def test_ranks_of_owners_by_hand():
+def test_ranks_of_owners_equal_hand_computed_values():
     gallery = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 0.0]])
     owners = np.array(["a", "b", "b", "c"], object)
     tested = np.array([[3.0, 0.1], [1.0, 2.0], [1.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
@@ -159,12 +159,12 @@ def test_folds_hold_whole_speakers_whatever_the_order():
         (np.full((3, 3), np.nan), np.ones((3, 3)), "not finite"),
     ],
 )
-def test_what_cannot_be_learnt_from(source, target, text):
+def test_unusable_training_data_is_refused(source, target, text):
     with pytest.raises(DataError, match=text):
         fit_alignment(source, target)
 
 
-def test_other_dimensions_need_pairs():
+def test_sides_of_different_dimension_need_pairs():
     source, target = (
         np.random.default_rng(0).standard_normal((9, 4)),
         np.ones((9, 3)) * np.arange(9)[:, None],

@@ -46,7 +46,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("n_dimensions", [20, 192])
-def test_copies_are_found_whatever_was_done_to_them(change, n_dimensions):
+def test_processed_copies_are_found(change, n_dimensions):
     vectors, speakers = recordings(0, n_dimensions=n_dimensions), np.array(SPEAKERS, object)
     order = np.random.default_rng(1).permutation(len(vectors))
     copies = change(vectors)[order]
@@ -59,7 +59,7 @@ def test_copies_are_found_whatever_was_done_to_them(change, n_dimensions):
 @pytest.mark.parametrize(
     ("n_dimensions", "offset"), [(2, 0.0), (20, 0.0), (20, 100.0), (192, 0.0), (192, 1000.0)]
 )
-def test_other_recordings_are_no_copies_however_close(within, offset, n_dimensions):
+def test_close_recordings_are_not_reported_as_copies(within, offset, n_dimensions):
     """Voices that hardly vary, and vectors that share a large mean, such as supervectors."""
     first, second = (
         offset + recordings(seed, n_dimensions=n_dimensions, within=within) for seed in (0, 1)
@@ -70,7 +70,7 @@ def test_other_recordings_are_no_copies_however_close(within, offset, n_dimensio
     assert not len(find_copies(first, None, tolerance)[0])
 
 
-def test_vectors_that_differ_where_no_projection_sees_it_are_no_copies():
+def test_vectors_with_equal_projections_are_not_reported_as_copies():
     vectors = unit(recordings(0))
     unseen = np.linalg.svd(copies._project(np.eye(64)).T)[2][-1]
     tolerance = rounding(vectors, np.array(SPEAKERS, object))
@@ -125,7 +125,7 @@ SIDES = {
 
 
 @pytest.mark.parametrize("command", SIDES.values(), ids=SIDES)
-def test_tested_recordings_that_are_enrolled_are_told(folder, command):
+def test_tested_recordings_that_are_also_enrolled_are_reported(folder, command):
     assert "Warning" not in passes(*command.format("other", "other").split()).stderr
     told = passes(*command.format("copies", "copies").split()).stderr
     total = "3600 trials" if "trials" in command else "120 tested utterances"
@@ -142,7 +142,7 @@ def test_tested_recordings_that_are_enrolled_are_told(folder, command):
         "attributes --original {}.npz --labels sex --bootstrap 0",
     ],
 )
-def test_recordings_of_one_set_under_two_ids_are_told(folder, command):
+def test_one_recording_under_two_ids_is_reported(folder, command):
     told = passes(*command.format("twice", "twice").split()).stderr
     assert "6 of 123 " in told
     assert "have copies" in told
@@ -167,7 +167,7 @@ def test_recordings_of_one_set_under_two_ids_are_told(folder, command):
         ),
     ],
 )
-def test_training_recordings_that_come_again_are_told(folder, command, words):
+def test_training_recordings_that_are_scored_are_reported(folder, command, words):
     """Speakers have other names, so that names say nothing."""
     turn = np.linalg.qr(np.random.default_rng(5).standard_normal((64, 64)))[0]
     names = [f"x{speaker}" for speaker in SPEAKERS]
@@ -191,7 +191,7 @@ def test_training_recordings_that_come_again_are_told(folder, command, words):
     assert "new-0 of xs00 = enrolled-0 of s00" in told
 
 
-def test_python_tells_them_too(caplog):
+def test_python_functions_report_copies_too(caplog):
     enrolled = Embeddings([f"e{row}" for row in range(120)], SPEAKERS, recordings(0))
     tested = Embeddings(
         [f"t{row}" for row in range(120)], SPEAKERS, recordings(0).astype(np.float32)
@@ -207,7 +207,7 @@ def test_python_tells_them_too(caplog):
 @pytest.mark.parametrize(
     "change", [lambda vectors: vectors, lambda vectors: 2 * vectors.astype(np.float16)]
 )
-def test_one_enrolled_recording_among_many(caplog, change):
+def test_a_single_tested_copy_among_many_is_reported(caplog, change):
     enrolled = Embeddings(["e"], ["s00"], recordings(0)[:1])
     warn_of_enrolled(
         enrolled, Embeddings([f"t{row}" for row in range(120)], SPEAKERS, change(recordings(0)))
@@ -215,7 +215,7 @@ def test_one_enrolled_recording_among_many(caplog, change):
     assert "1 of 120 tested utterances meet a model of the same recording" in caplog.text
 
 
-def test_vectors_without_a_direction_and_of_other_dimensions_are_left_to_other_checks(caplog):
+def test_zero_vectors_and_other_dimensions_are_ignored(caplog):
     vectors = recordings(0)
     vectors[:4] = np.array([0.0, np.nan, np.inf, 1e308])[:, None]
     broken = Embeddings([f"e{row}" for row in range(120)], SPEAKERS, vectors)
@@ -227,7 +227,7 @@ def test_vectors_without_a_direction_and_of_other_dimensions_are_left_to_other_c
     assert caplog.text == ""
 
 
-def test_original_vectors_are_not_taken_for_anonymised_ones_under_other_ids(folder):
+def test_original_and_anonymised_vectors_under_other_ids_are_distinguished(folder):
     told = refused(
         "align", "--original", "enrolled.npz", "--anonymised", "copies.npz", "--bootstrap", "0"
     )

@@ -50,7 +50,7 @@ def binary_ark(path, *, ids=IDS):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("name", ["e.npz", "e.h5", "e.hdf5"])
 @pytest.mark.parametrize("map_above", [0, 1 << 26])
-def test_what_is_written_is_read(tmp_path, name, dtype, map_above):
+def test_written_embeddings_are_read_back(tmp_path, name, dtype, map_above):
     vectors = VECTORS.astype(dtype)
     write_embeddings(tmp_path / name, Embeddings(FOUND.ids, FOUND.speakers, vectors))
     found = read_embeddings(tmp_path / name, map_above=map_above)
@@ -74,7 +74,7 @@ def test_folders_of_npy_are_mapped_and_packed_files_are_copied(tmp_path, map_abo
     same(read_embeddings(tmp_path / "e.h5", map_above=map_above))
 
 
-def test_speakers_from_a_map_from_beside_and_from_nowhere(tmp_path):
+def test_speakers_come_from_a_given_map_a_map_in_the_folder_or_the_ids(tmp_path):
     binary_ark(tmp_path / "e.ark")
     alone = read_embeddings(tmp_path / "e.ark")
     assert alone.speakers.tolist() == IDS
@@ -115,7 +115,7 @@ def test_scp_finds_archives_and_keeps_its_order(tmp_path, monkeypatch):
         assert found.vectors.tolist() == VECTORS[order].tolist()
 
 
-def test_all_bad_lines_of_an_scp_at_once_and_nothing_is_run(tmp_path):
+def test_all_bad_lines_of_an_scp_are_named_and_no_command_runs(tmp_path):
     places, flag = binary_ark(tmp_path / "e.ark"), tmp_path / "ran"
     lines = {
         f"u1 e.ark:{places[0]}": None,
@@ -158,7 +158,7 @@ def test_all_bad_lines_of_an_scp_at_once_and_nothing_is_run(tmp_path):
         (b"\0BCM3 \0\0\0\0", "requires a buffer"),
     ],
 )
-def test_what_is_no_vector_of_kaldi(tmp_path, raw, message):
+def test_malformed_kaldi_vectors_are_refused(tmp_path, raw, message):
     (tmp_path / "e.ark").write_bytes(b"u1 " + raw)
     (tmp_path / "e.scp").write_text("u1 e.ark:3\n")
     for name, line in (("e.ark", ""), ("e.scp", ":1")):
@@ -168,7 +168,7 @@ def test_what_is_no_vector_of_kaldi(tmp_path, raw, message):
             read_embeddings(tmp_path / name)
 
 
-def test_pickle_inside_an_archive_is_never_loaded(tmp_path):
+def test_a_pickle_inside_an_archive_is_never_loaded(tmp_path):
     """kaldiio would unpickle what stands behind the letters PKL."""
     (tmp_path / "e.ark").write_bytes(f"u1 PKLcos\nsystem\n(S'touch {tmp_path}/ran'\ntR.".encode())
     for name, text in (("e.ark", None), ("e.scp", f"u1 {tmp_path / 'e.ark'}:3\n")):
@@ -181,7 +181,7 @@ def test_pickle_inside_an_archive_is_never_loaded(tmp_path):
 
 @pytest.mark.parametrize("method", [None, 1, 2, 3, 5, 7])
 @pytest.mark.parametrize("shape", [(12, 5), (1, 7), (3, 1), (7,)])
-def test_archives_as_kaldiio_reads_them(tmp_path, shape, method):
+def test_archives_are_read_as_by_kaldiio(tmp_path, shape, method):
     """Every kind of array, to the bit; the bytes are written and read by another's code."""
     kaldiio = pytest.importorskip("kaldiio")
     path, rng = tmp_path / "e.ark", np.random.default_rng(len(shape))
@@ -200,7 +200,7 @@ def test_archives_as_kaldiio_reads_them(tmp_path, shape, method):
         assert found.tolist() == dict(kaldiio.load_ark(str(path)))["u1"].tolist()
 
 
-def test_compressed_values_by_hand(tmp_path):
+def test_compressed_matrices_equal_hand_computed_values(tmp_path):
     """Least -1, range 2; quantiles at 0, 1/5, 3/5 and 1 of it, so codes 0, 64, 192 and 255 are -1, -0.6, 0.2 and 1."""
     head = struct.pack("<ffii", -1.0, 2.0, 1, 4)
     quantiles = struct.pack("<4H", 0, 13107, 39321, 65535) * 4
@@ -224,7 +224,7 @@ def test_compressed_values_by_hand(tmp_path):
 
 
 @pytest.mark.golden
-def test_vectors_of_a_real_meeting(shared):
+def test_real_kaldi_vectors_are_read(shared):
     """1,025 x-vectors that Kaldi wrote, of which the first was read by hand."""
     kaldiio = pytest.importorskip("kaldiio")
     path = shared / "formats" / "kaldi_plda" / "ES2005a.ark"
@@ -237,7 +237,7 @@ def test_vectors_of_a_real_meeting(shared):
 
 
 @pytest.mark.golden
-def test_real_x_vectors(shared, tmp_path):
+def test_speaker_means_of_real_x_vectors_equal_the_published_ones(shared, tmp_path):
     """The archives of a challenge's enrolment: the mean of 18 utterances is their speaker's x-vector."""
     folder = shared / "formats" / "vpc2020_kaldi_dir"
     speakers = read_embeddings(folder / "enrolls_spk_xvector.ark")
@@ -301,7 +301,7 @@ def test_real_x_vectors(shared, tmp_path):
         ),
     ],
 )
-def test_bad_columns(tmp_path, columns, message):
+def test_bad_columns_are_refused(tmp_path, columns, message):
     columns = {name: np.array(column) for name, column in columns.items()}
     np.savez(tmp_path / "e.npz", **columns)
     places = [tmp_path / "e.npz", write_folder(tmp_path / "folder", **columns)]
@@ -319,14 +319,14 @@ def test_bad_columns(tmp_path, columns, message):
 @pytest.mark.parametrize(
     "contents", [b"", b"\xff\xfe\x00", b"PK\x03\x04nothing", b"\x89HDF\r\n\x1a\nnothing"]
 )
-def test_broken_and_foreign_files(tmp_path, name, contents):
+def test_broken_and_foreign_files_are_refused(tmp_path, name, contents):
     (tmp_path / name).write_bytes(contents)
     with pytest.raises(DataError) as caught:
         read_embeddings(tmp_path / name, allow_pickle=True)
     assert str(tmp_path / name) in str(caught.value)
 
 
-def test_missing_files_and_unknown_extensions(tmp_path):
+def test_missing_files_and_unknown_extensions_are_refused(tmp_path):
     for name in ("none.npz", "none.scp", "none.pkl"):
         with pytest.raises(DataError, match=f"{name}: cannot be read: No such file or directory"):
             read_embeddings(tmp_path / name)
@@ -336,14 +336,14 @@ def test_missing_files_and_unknown_extensions(tmp_path):
         write_embeddings(tmp_path / "e.txt", FOUND)
 
 
-def test_an_empty_archive_is_one_clear_error(tmp_path):
+def test_an_empty_archive_is_refused(tmp_path):
     (tmp_path / "x.ark").write_bytes(b"")
     (tmp_path / "x.scp").write_text("a x.ark:0\n")
     with pytest.raises(DataError, match=r"expected vectors, got an empty file"):
         read_embeddings(tmp_path / "x.scp")
 
 
-def test_embeddings_from_arrays():
+def test_embeddings_are_made_from_arrays():
     frame = pandas.DataFrame({"x": [1, 2, 3], "y": [0, 0, 5]})
     found = Embeddings.from_arrays(
         frame, speakers=pandas.Series([1, 1, 2]), ids=np.array(["a", "b", "c"])

@@ -55,7 +55,7 @@ FLAT = {
 
 
 @pytest.mark.parametrize("form", FLAT)
-def test_a_vector_for_each_utterance(form, tmp_path):
+def test_dictionaries_of_utterances_are_read(form, tmp_path):
     path = pickled(tmp_path / "e.pkl", FLAT[form])
     alone = read(path)
     assert alone.ids.tolist() == alone.speakers.tolist() == IDS
@@ -66,7 +66,7 @@ def test_a_vector_for_each_utterance(form, tmp_path):
     assert (mapped.ids.tolist(), mapped.speakers.tolist(), mapped.notes) == (IDS, SPEAKERS, ())
 
 
-def test_a_vector_for_each_speaker(tmp_path):
+def test_dictionaries_of_speakers_are_read(tmp_path):
     """The map that is given tells which of the two a dictionary is: its ids, or its speakers."""
     (tmp_path / "map").write_text(UTT2SPK)
     path = pickled(tmp_path / "e.pkl", {"anna": VECTORS[0], "bert": VECTORS[1]})
@@ -102,7 +102,7 @@ def test_a_vector_for_each_speaker(tmp_path):
         ),
     ],
 )
-def test_vectors_of_speakers(content, ids, tmp_path):
+def test_several_vectors_for_each_speaker_are_read(content, ids, tmp_path):
     found = read(pickled(tmp_path / "e.pkl", content))
     assert (found.ids.tolist(), found.speakers.tolist()) == (ids, ["anna", "anna", "bert"])
     assert found.vectors.tolist() == VECTORS[[0, 2, 1]].tolist()
@@ -128,7 +128,7 @@ def test_vectors_of_speakers(content, ids, tmp_path):
         ),
     ],
 )
-def test_dictionaries_of_other_things(content, message, tmp_path):
+def test_dictionaries_of_other_types_are_refused(content, message, tmp_path):
     with pytest.raises(DataError, match=message) as caught:
         read(pickled(tmp_path / "e.pkl", content))
     assert str(tmp_path / "e.pkl") in str(caught.value)
@@ -151,7 +151,7 @@ def pickled_maps(folder):
 
 @pytest.mark.parametrize("write", [text_maps, pickled_maps])
 @pytest.mark.parametrize("given", [".", "utt-level", "utt-level/speaker_vectors.pt"])
-def test_the_cache_of_voiceprivacy(tmp_path, given, write):
+def test_the_voiceprivacy_cache_is_read(tmp_path, given, write):
     """Rows go by their numbers, not by the order of lines."""
     folder = tmp_path / "utt-level"
     folder.mkdir()
@@ -173,7 +173,7 @@ def test_the_cache_of_voiceprivacy(tmp_path, given, write):
         ("a 0 1\n", "0 s\n", r"id2idx:1: "),
     ],
 )
-def test_damaged_caches(tmp_path, index, speakers, message):
+def test_damaged_caches_are_refused(tmp_path, index, speakers, message):
     (tmp_path / "speaker_vectors.pt").write_bytes((DATA / "matrix.pt").read_bytes())
     (tmp_path / "id2idx").write_text(index)
     (tmp_path / "idx2spk").write_text(speakers)
@@ -191,7 +191,7 @@ def entry(kind, shape, start, stop):
     return {"dtype": kind, "shape": shape, "data_offsets": [start, stop]}
 
 
-def test_safetensors(tmp_path):
+def test_safetensors_are_read(tmp_path):
     head = {name: entry("F32", [1, 3], 12 * row, 12 * row + 12) for row, name in enumerate(IDS)}
     path = safe(
         tmp_path / "e.safetensors", {"__metadata__": {"format": "pt"}} | head, VECTORS.tobytes()
@@ -215,7 +215,7 @@ def test_safetensors(tmp_path):
         (b'{"' + b"[" * 50, "cannot be read as safetensors"),
     ],
 )
-def test_damaged_safetensors(tmp_path, head, message):
+def test_damaged_safetensors_are_refused(tmp_path, head, message):
     with pytest.raises(DataError, match=message):
         read_embeddings(safe(tmp_path / "e.safetensors", head, bytes(12)))
 
@@ -227,7 +227,7 @@ def test_damaged_safetensors(tmp_path, head, message):
     ("vectors", "ids", "speakers"),
     [("embeddings", "utts", "spk"), ("xvectors", "segments", "speaker")],
 )
-def test_other_names_of_columns(tmp_path, vectors, ids, speakers):
+def test_other_column_names_are_recognised(tmp_path, vectors, ids, speakers):
     columns = {vectors: VECTORS, ids: np.array(IDS), speakers: np.array(SPEAKERS)}
     np.savez(tmp_path / "e.npz", **columns)
     with h5py.File(tmp_path / "e.h5", "w") as file:
@@ -247,7 +247,7 @@ def test_other_names_of_columns(tmp_path, vectors, ids, speakers):
     "companion", ["e.ids", "e.txt", "e.seg", "ids.txt", "ids.npy", "e_ids.npy"]
 )
 @pytest.mark.parametrize("name", ["e.npy", "e.npz", "e.pt"])
-def test_ids_beside_an_array(tmp_path, companion, name):
+def test_ids_are_read_from_a_list_in_the_folder_of_the_array(tmp_path, companion, name):
     vectors = BASE if name == "e.pt" else VECTORS
     if name == "e.npy":
         np.save(tmp_path / name, vectors)
@@ -272,13 +272,13 @@ def test_ids_beside_an_array(tmp_path, companion, name):
             read_embeddings(tmp_path / name)
 
 
-def test_an_npz_of_an_array_for_each_utterance(tmp_path):
+def test_an_npz_with_one_array_for_each_utterance_is_read(tmp_path):
     np.savez(tmp_path / "e.npz", **dict(zip(IDS, VECTORS, strict=True)))
     found = read_embeddings(tmp_path / "e.npz")
     assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
 
 
-def test_windows_that_slide_over_a_recording(tmp_path):
+def test_sliding_windows_of_a_recording_get_ids(tmp_path):
     assert window_ids("call", 2, 0.1, 1.5, 0.75) == ["call-0000100-0001600", "call-0000850-0002350"]
     np.savez(tmp_path / "call.npz", data=VECTORS, start=0.0, duration=1.5, step=0.25)
     found = read_embeddings(tmp_path / "call.npz")
@@ -297,7 +297,7 @@ def test_windows_that_slide_over_a_recording(tmp_path):
 # --- several files ---------------------------------------------------------------------------------------------------
 
 
-def test_an_archive_for_each_utterance(tmp_path):
+def test_a_folder_with_one_archive_for_each_utterance_is_read(tmp_path):
     folder = tmp_path / "xvectors"
     folder.mkdir()
     for name, row in zip(IDS, VECTORS, strict=True):
@@ -309,7 +309,7 @@ def test_an_archive_for_each_utterance(tmp_path):
         assert found.vectors.tolist() == VECTORS.tolist()
 
 
-def test_parts_of_an_scp(tmp_path):
+def test_the_parts_of_an_scp_are_joined(tmp_path):
     """As Kaldi writes them: xvector.1.scp, xvector.2.scp and all of them in xvector.scp; means of speakers aside."""
     lines = []
     for part, rows in ((1, [0, 1]), (2, [2])):
@@ -334,14 +334,14 @@ def test_parts_of_an_scp(tmp_path):
         read_embeddings(tmp_path)
 
 
-def test_a_file_for_each_utterance(tmp_path):
+def test_a_folder_with_one_file_for_each_utterance_is_read(tmp_path):
     for name, row in zip(IDS, VECTORS, strict=True):
         np.save(tmp_path / f"{name}.npy", row)
     found = read_embeddings(tmp_path)
     assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
 
 
-def test_files_that_do_not_fit_together(tmp_path):
+def test_files_that_do_not_match_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", ids=np.array(IDS), vectors=VECTORS)
     np.savez(tmp_path / "b.npz", ids=np.array(["u4"]), vectors=np.ones((1, 4)))
     np.savez(
@@ -410,7 +410,7 @@ TABLES = {
 
 @pytest.mark.parametrize("form", TABLES)
 @pytest.mark.parametrize("name", ["e.csv", "e.txt"])
-def test_tables(form, name, tmp_path):
+def test_tables_are_read(form, name, tmp_path):
     header, rows, mark = TABLES[form]
     lines = ([header] if header else []) + [mark.join(row) for row in rows]
     (tmp_path / name).write_text("\n".join(lines) + "\n")
@@ -418,7 +418,7 @@ def test_tables(form, name, tmp_path):
     assert (found.ids.tolist(), found.vectors.tolist()) == (IDS, VECTORS.tolist())
 
 
-def test_speakers_in_a_table(tmp_path):
+def test_speakers_are_read_from_a_table(tmp_path):
     rows = [
         ",".join([name, who, *row]) for name, who, row in zip(IDS, SPEAKERS, NUMBERS, strict=True)
     ]
@@ -444,7 +444,7 @@ def test_speakers_in_a_table(tmp_path):
         (" \n \n", "e.csv"),
     ],
 )
-def test_bad_tables(text, message, tmp_path):
+def test_bad_tables_are_refused(text, message, tmp_path):
     (tmp_path / "e.csv").write_text(text)
     with pytest.raises(DataError, match=message):
         read_embeddings(tmp_path / "e.csv")
@@ -453,7 +453,7 @@ def test_bad_tables(text, message, tmp_path):
 # --- errors where vectors are used -----------------------------------------------------------------------------------
 
 
-def test_bad_values_are_told_with_their_file(tmp_path):
+def test_bad_values_are_reported_with_their_file(tmp_path):
     good, nan, zero = VECTORS, VECTORS.copy(), VECTORS.copy()
     nan[1, 2], zero[2] = np.nan, 0
     for name, vectors in (("good", good), ("nan", nan), ("zero", zero), ("wide", np.ones((3, 4)))):
@@ -487,7 +487,7 @@ def tree(path, arrays):
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (1, 1, 3)])
-def test_a_dataset_for_each_utterance(tmp_path, shape):
+def test_hdf5_datasets_of_utterances_are_read(tmp_path, shape):
     arrays = {name: row.reshape(shape) for name, row in zip(IDS, VECTORS, strict=True)}
     found = read_embeddings(tree(tmp_path / "e.h5", arrays))
     assert found.ids.tolist() == found.speakers.tolist() == IDS
@@ -505,14 +505,14 @@ def test_a_dataset_for_each_utterance(tmp_path, shape):
         ),
     ],
 )
-def test_groups_of_datasets_are_speakers(tmp_path, paths, ids):
+def test_hdf5_groups_are_speakers(tmp_path, paths, ids):
     found = read_embeddings(tree(tmp_path / "e.h5", dict(zip(paths, VECTORS, strict=True))))
     assert found.ids.tolist() == ids
     assert found.speakers.tolist() == ["anna", "anna", "bert"]
     assert found.vectors.tolist() == VECTORS.tolist()
 
 
-def test_a_group_for_each_utterance(tmp_path):
+def test_hdf5_groups_of_utterances_are_read(tmp_path):
     arrays = {f"{name}/embedding": row for name, row in zip(IDS, VECTORS, strict=True)}
     found = read_embeddings(tree(tmp_path / "e.h5", arrays))
     assert found.ids.tolist() == found.speakers.tolist() == IDS
@@ -529,7 +529,7 @@ def test_a_group_for_each_utterance(tmp_path):
 @pytest.mark.parametrize(
     "link", [lambda file: file["u1"], lambda file: h5py.SoftLink("/u1")], ids=["hard", "soft"]
 )
-def test_a_second_name_of_a_dataset_is_an_utterance(tmp_path, link):
+def test_a_link_to_a_dataset_is_a_second_utterance(tmp_path, link):
     path = tree(tmp_path / "e.h5", {"u1": VECTORS[0], "u2": VECTORS[1]})
     with h5py.File(path, "a") as file:
         file["u3"] = link(file)
@@ -538,13 +538,13 @@ def test_a_second_name_of_a_dataset_is_an_utterance(tmp_path, link):
     assert found.vectors.tolist() == VECTORS[[0, 1, 0]].tolist()
 
 
-def test_a_group_of_vectors_is_no_speaker(tmp_path):
+def test_a_group_that_holds_all_vectors_is_not_a_speaker(tmp_path):
     arrays = {f"embeddings/{name}": row for name, row in zip(IDS, VECTORS, strict=True)}
     assert read_embeddings(tree(tmp_path / "e.h5", arrays)).speakers.tolist() == IDS
 
 
 @pytest.mark.parametrize("name", ["embeddings", "arr_0"])
-def test_a_dictionary_alone_in_an_npz(tmp_path, name):
+def test_an_npz_that_holds_one_dictionary_is_read(tmp_path, name):
     np.savez(tmp_path / "e.npz", **{name: np.array(dict(zip(IDS, VECTORS, strict=True)), object)})
     found = read(tmp_path / "e.npz")
     assert found.ids.tolist() == found.speakers.tolist() == IDS
@@ -560,7 +560,7 @@ def test_a_dictionary_alone_in_an_npz(tmp_path, name):
         ({"u1": np.array([1, 2])}, "vectors not there, but u1"),
     ],
 )
-def test_hdf5_of_other_things(tmp_path, arrays, message):
+def test_hdf5_files_of_other_types_are_refused(tmp_path, arrays, message):
     with pytest.raises(DataError, match=message):
         read_embeddings(tree(tmp_path / "e.h5", arrays))
 
@@ -569,7 +569,7 @@ def test_hdf5_of_other_things(tmp_path, arrays, message):
 
 
 @pytest.mark.parametrize("name", ["e.npy", "e.npz"])
-def test_arrays_of_objects_are_read_on_request_alone(tmp_path, name):
+def test_object_arrays_are_read_only_on_request(tmp_path, name):
     objects = {"e.npy": dict(zip(IDS, VECTORS, strict=True)), "e.npz": np.array(IDS, object)}[name]
     if name == "e.npy":
         np.save(tmp_path / name, objects)
@@ -583,7 +583,7 @@ def test_arrays_of_objects_are_read_on_request_alone(tmp_path, name):
 
 
 @pytest.mark.parametrize("save", ["npy", "npz"])
-def test_nothing_of_an_array_of_objects_is_run(tmp_path, save):
+def test_object_arrays_never_run_code(tmp_path, save):
     class Attack:
         def __reduce__(self):
             return Path.touch, (tmp_path / "ran",)
@@ -599,7 +599,7 @@ def test_nothing_of_an_array_of_objects_is_run(tmp_path, save):
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8])
 @pytest.mark.parametrize("extension", ["npz", "h5", "pkl"])
-def test_whole_numbers_as_ids_and_speakers_are_text(tmp_path, kind, extension):
+def test_integer_ids_and_speakers_become_text(tmp_path, kind, extension):
     columns = {
         "vectors": VECTORS,
         "ids": np.array([7, 8, 9], kind),
@@ -635,7 +635,7 @@ TWO = {
 
 @pytest.mark.parametrize("extension", ["npz", "h5", "pkl", "folder"])
 @pytest.mark.parametrize("names", TWO)
-def test_two_columns_that_could_be_meant_are_refused(tmp_path, names, extension):
+def test_ambiguous_columns_are_refused(tmp_path, names, extension):
     columns = {"vectors": VECTORS, "ids": np.array(IDS), "speakers": np.array(SPEAKERS)}
     same = {"embedding": VECTORS, "utt": np.array(IDS), "spk_ids": np.array([4, 5, 4])}
     same |= {
@@ -669,7 +669,7 @@ def test_two_columns_that_could_be_meant_are_refused(tmp_path, names, extension)
 
 
 @pytest.mark.parametrize("version", ["5.0", "7.3"])
-def test_matlab_is_refused_with_a_way_that_works(tmp_path, version):
+def test_matlab_files_are_refused_with_a_remedy(tmp_path, version):
     """In version 7.3, which is HDF5, arrays are transposed."""
     path = tmp_path / "e.mat"
     with h5py.File(path, "w", userblock_size=512) as file:

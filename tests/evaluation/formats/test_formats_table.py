@@ -45,7 +45,7 @@ def same(scores):
     )
 
 
-def test_the_page_lists_the_formats_that_there_are():
+def test_the_page_lists_every_format():
     rows = re.findall(
         r"^\| ([a-z0-9]+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", PAGE.read_text(), re.MULTILINE
     )
@@ -97,7 +97,7 @@ WHITE = {
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("suffix", WHITE)
 @given(listed=st.lists(st.tuples(IDS, IDS), min_size=1, max_size=20, unique=True), draw=st.data())
-def test_lists_come_back_to_the_last_bit(tmp_path, suffix, large, listed, draw):
+def test_written_lists_are_read_back_to_the_last_bit(tmp_path, suffix, large, listed, draw):
     listed = [pair for pair in listed if not WHITE[suffix] & set("".join(pair))] or [("a", "b")]
     listed = sorted(listed) if suffix == ".h5" else listed  # in the order of its matrix
     size, path = {"min_size": len(listed), "max_size": len(listed)}, tmp_path / f"list{suffix}"
@@ -121,7 +121,7 @@ def test_lists_come_back_to_the_last_bit(tmp_path, suffix, large, listed, draw):
         assert [key.type_names[code] for code in key.types] == types
 
 
-def test_a_format_of_ones_own_in_python(tmp_path, nested):
+def test_a_user_defined_format_works_in_python(tmp_path, nested):
     mine = load_plugin(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
@@ -131,7 +131,7 @@ def test_a_format_of_ones_own_in_python(tmp_path, nested):
     assert same(read_scores(tmp_path / "scores.txt", Choice(formats=(mine,))))
 
 
-def test_a_format_of_ones_own_holds_what_it_holds(tmp_path, nested):
+def test_a_user_defined_format_serves_only_its_kinds_of_list(tmp_path, nested):
     mine = load_plugin(nested, "format")[0]
     path = tmp_path / "scores.json"
     write_scores(path, SCORES, formats=(mine,))
@@ -151,7 +151,7 @@ def test_a_format_of_ones_own_holds_what_it_holds(tmp_path, nested):
         check_extension(path)
 
 
-def test_commands_take_a_format_of_ones_own(tmp_path, nested):
+def test_commands_accept_a_user_defined_format(tmp_path, nested):
     write_scores(tmp_path / "scores.txt", SCORES)
     write_key(tmp_path / "key.txt", KEY)
 
@@ -177,7 +177,7 @@ def test_commands_take_a_format_of_ones_own(tmp_path, nested):
     assert same(read_scores(tmp_path / "back.h5"))
 
 
-def test_what_is_brought_along_must_be_a_format(tmp_path):
+def test_a_plug_in_that_is_not_a_format_is_refused(tmp_path):
     write_scores(tmp_path / "scores.txt", SCORES)
     message = refused(
         "convert", "scores", tmp_path / "scores.txt", tmp_path / "a.npz", "--format", "math:pi"

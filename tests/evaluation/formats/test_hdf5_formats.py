@@ -21,7 +21,7 @@ def as_dict(listed):
     )
 
 
-def test_the_layout_is_the_documented_one(tmp_path):
+def test_the_layout_equals_the_documented_one(tmp_path):
     formats.write_scores(
         tmp_path / "s.h5", Scores.from_ids(["m1", "m22"], ["s/1", "s/2"], [0.5, -1.0])
     )
@@ -49,7 +49,7 @@ def test_the_layout_is_the_documented_one(tmp_path):
         assert file["trial_mask"].dtype == other["trial_mask"].dtype == np.int8
 
 
-def test_ids_beyond_ascii_are_marked_and_long_ones_are_whole(tmp_path, caplog):
+def test_non_ascii_and_long_ids_are_kept_whole(tmp_path, caplog):
     names = ["é/" * 80, "漢字/1"]
     with caplog.at_level(logging.WARNING, "evaluation"):
         formats.write_trials(tmp_path / "t.h5", Trials.from_ids(names, ["s", "s"]))
@@ -97,7 +97,7 @@ def sample(path, **changes):
     return path
 
 
-def test_nan_without_a_trial_does_not_matter(tmp_path):
+def test_nan_outside_the_trials_is_ignored(tmp_path):
     values = np.array([[1.0, np.nan], [3.0, np.inf]])
     path = sample(tmp_path / "s.h5", scores=values, score_mask=np.array([[1, 0], [1, 1]], np.int8))
     assert as_dict(formats.read_scores(path)) == {
@@ -136,7 +136,7 @@ def test_malformed_files_are_refused(tmp_path, changes, words):
     assert str(path) in str(caught.value)
 
 
-def test_scores_are_not_taken_for_a_key(tmp_path):
+def test_scores_given_as_a_key_are_refused(tmp_path):
     path = sample(tmp_path / "s.h5", trial_mask=None)
     with pytest.raises(
         DataError, match=r"trial_mask\), got only modelset, score_mask, scores, segset"
@@ -164,7 +164,7 @@ def test_truncated_and_foreign_files_are_refused(tmp_path):
         formats.read_scores(tmp_path)
 
 
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path):
+def test_a_failed_write_leaves_no_file(tmp_path):
     trials = Trials.from_ids(["a"], ["s"])
     with pytest.raises(DataError, match="zero byte"):
         formats.write_trials(tmp_path / "t.h5", Trials.from_ids(["a\0"], ["s"]))
@@ -181,7 +181,7 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path):
     "name",
     ["ndx_small", "key_small", "key_big", "scores_small", "scores_big", "scores_small_matlab"],
 )
-def test_sidekits_files_are_read_and_ours_equal_them(shared, tmp_path, name):
+def test_sidekit_files_are_read_and_written_equal(shared, tmp_path, name):
     kind = name.split("_")[0].replace("ndx", "trials")
     read, write = getattr(formats, f"read_{kind}"), getattr(formats, f"write_{kind}")
     source = shared / "golden" / "sidekit" / "h5" / f"{name}.h5"

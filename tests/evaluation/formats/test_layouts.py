@@ -75,14 +75,14 @@ KEYS = {
 
 @pytest.mark.parametrize("line", ["VALUE s1 target", "score s1 target", "m1 VALUE target"])
 @pytest.mark.parametrize("below", ["", "m2 s2 nontarget\n"])
-def test_ids_that_are_names_of_columns_are_no_header(tmp_path, line, below):
+def test_ids_that_are_column_names_are_not_a_header(tmp_path, line, below):
     path = tmp_path / "key.txt"
     path.write_text(f"{line}\n{below}")
     assert " ".join(next(iter(read_key(path).pairs()))) == line.removesuffix(" target")
 
 
 @pytest.mark.parametrize("text", ["1 1.5\n0 -2\n", "1.5 target\n-2 nontarget\n"])
-def test_scores_with_labels_need_no_ids(tmp_path, text):
+def test_labelled_scores_need_no_ids(tmp_path, text):
     target, nontarget = read_split(write(tmp_path / "s", text), tmp_path / "s")
     assert (target.tolist(), nontarget.tolist()) == ([1.5], [-2.0])
 
@@ -123,7 +123,7 @@ def test_the_order_of_a_key_is_detected(tmp_path, text):
         (("model", "segment", "score"), "a s 1.5\nb s -2\n"),
     ],
 )
-def test_the_order_can_be_forced(tmp_path, layout, text):
+def test_the_order_of_columns_can_be_given(tmp_path, layout, text):
     scores = formats.read_scores(write(tmp_path / "s", text), Choice(layout))
     assert list(zip(scores.pairs(), scores.values, strict=True)) == [
         (("a", "s"), 1.5),
@@ -139,7 +139,7 @@ def test_a_wrong_order_is_refused(layout):
         forced_layout(layout, "scores")
 
 
-def test_speakers_that_are_numbers_stay_speakers(tmp_path):
+def test_numeric_speaker_names_are_kept(tmp_path):
     scores = formats.read_scores(write(tmp_path / "s", "121 u1 0.5\n1089 u1 2\n"))
     assert scores.model_ids.tolist() == ["1089", "121"]
     with pytest.raises(DataError, match="s:2: expected a number as score, got 'high'"):
@@ -148,12 +148,12 @@ def test_speakers_that_are_numbers_stay_speakers(tmp_path):
     assert key.model_ids.tolist() == ["0", "1"]
 
 
-def test_two_columns_that_could_be_the_score_are_refused(tmp_path):
+def test_ambiguous_score_columns_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"two columns could be the score.*scores_columns=Choice"):
         formats.read_scores(write(tmp_path / "s", "a s 1 0\nb s 0 1\n"))
 
 
-def test_several_columns_form_an_id(tmp_path):
+def test_an_id_is_formed_from_several_columns(tmp_path):
     text = "model\ttest\tchan\tscore\ttarget\n1\tx\ta\t2\tTrue\n1\tx\tb\t-1\tFalse\n"
     path = write(tmp_path / "t.tsv", text)
     with pytest.raises(
@@ -191,7 +191,7 @@ BAD_TABLES = {
     "nan": ("model,segment,score\n\na,s,1\nb,s,NaN\n", 4, "NaN"),
     "blank id": ("model,segment,score\na,s,1\n,s,2\n", 3, "not empty, got ''"),
     "repeated": ("model,segment,score\na,s,1\na,s,1\n", 3, "is repeated; also in line 2"),
-    "header alone": ("model,segment,score\n", None, "a header alone"),
+    "header alone": ("model,segment,score\n", None, "only a header"),
     "open quote": ('model,segment,score\n"a,s,1\nb,s,2\n', 2, "unexpected end of data"),
     "not UTF-8": (b"model,segment,score\na,s,1\n\xe9,s,2\n", 3, "is not UTF-8"),
     "zero bytes": (b"model,segment,score\na,s\0,1\n", 2, "zero bytes"),
@@ -255,9 +255,7 @@ LINES_THAT_DO_NOT_FIT = {
 @pytest.mark.parametrize(
     ("scores", "key", "place", "words"), LINES_THAT_DO_NOT_FIT.values(), ids=LINES_THAT_DO_NOT_FIT
 )
-def test_scores_and_key_that_do_not_fit_are_named_with_the_line(
-    tmp_path, scores, key, place, words
-):
+def test_mismatched_scores_and_key_are_named_with_the_line(tmp_path, scores, key, place, words):
     from evaluation.metrics.sorted_scores import sort_scores
 
     with pytest.raises(DataError) as caught:
@@ -278,7 +276,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_join_is_never_shifted(tmp_path, damage):
+def test_joins_never_shift_rows(tmp_path, damage):
     """Lines of scores in any order, one of them damaged: each trial gets its own score, or the line is named."""
     pairs = [(f"m{number % 5}", f"s{number}") for number in range(40)]
     truth = [number % 3 == 0 for number in range(40)]
@@ -347,7 +345,7 @@ def test_malformed_npz_is_refused(tmp_path, arrays, words):
 
 
 @pytest.mark.golden
-def test_the_examples_of_the_tools_are_read(shared):
+def test_example_files_of_other_tools_are_read(shared):
     lists = shared / "formats" / "trial_lists"
     assert formats.read_key(lists / "speechbrain_verification.txt").is_target.sum() == 1
     for name in ("veri_test.head200.txt", "kaldi_trials.head200"):
@@ -368,20 +366,20 @@ def test_the_examples_of_the_tools_are_read(shared):
 
 
 @pytest.mark.parametrize("word", ["t", "n", "s", "d", "p", "i", "c", "m", "g"])
-def test_single_letters_that_mean_several_things_are_refused(tmp_path, word):
+def test_ambiguous_single_letter_labels_are_refused(tmp_path, word):
     """t is target or true, and n, beside it, is not that of y and n."""
     write(tmp_path / "k", f"a s t\nb s {word}\nc s y\n")
     with pytest.raises(DataError, match="expected target or nontarget, got 't'"):
         formats.read_key(tmp_path / "k")
 
 
-def test_a_wrong_label_is_named_once(tmp_path):
+def test_each_wrong_label_is_named_once(tmp_path):
     write(tmp_path / "k", "a s x\nb s x\nc s x\n")
     with pytest.raises(DataError, match=r"got 'x'; also in line 2, 3 "):
         formats.read_key(tmp_path / "k")
 
 
-def test_lists_of_asvspoof_are_read(tmp_path):
+def test_asvspoof_lists_are_read(tmp_path):
     write(tmp_path / "s", "bonafide target 2.5\nbonafide nontarget -1\nbonafide nontarget 0.5\n")
     choice = Choice(layout="-,label,score")
     target, nontarget = read_split(

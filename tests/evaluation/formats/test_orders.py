@@ -43,7 +43,7 @@ def converted(folder, *arguments):
     ],
 )
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
-def test_scores_come_back(folder, order, line, name):
+def test_scores_are_read_back_in_each_order(folder, order, line, name):
     arguments = (
         "scores",
         "scores.txt",
@@ -67,7 +67,7 @@ def test_scores_come_back(folder, order, line, name):
         } == {pair: bool(one) for pair, one in zip(KEY.pairs(), KEY.is_target, strict=True)}
 
 
-def test_a_key_in_the_order_of_voxceleb(folder):
+def test_a_key_is_written_in_the_order_of_voxceleb(folder):
     passes(*converted(folder, "key", "key.txt", "out.txt", "--to", "voxceleb"))
     assert (folder / "out.txt").read_text().splitlines() == [
         "1 anna s1",
@@ -77,7 +77,7 @@ def test_a_key_in_the_order_of_voxceleb(folder):
     ]
 
 
-def test_the_matlab_form(folder):
+def test_scores_are_written_in_the_matlab_layout(folder):
     passes(*converted(folder, "scores", "scores.txt", "out.h5", "--to", "matlab"))
     with h5py.File(folder / "out.h5") as file:
         assert set(file) == {"ID", "score_mask", "scores"}
@@ -98,12 +98,12 @@ def test_the_matlab_form(folder):
         (["trials", "key.txt", "out.txt", "--to", "kaldi"], "one order"),
     ],
 )
-def test_what_is_missing_is_said(folder, arguments, words):
+def test_incomplete_conversions_are_refused_with_a_reason(folder, arguments, words):
     assert words in refused(*converted(folder, *arguments))
     assert not (folder / "out.txt").exists()
 
 
-def test_speakers_must_fit_the_truth(folder):
+def test_speakers_that_contradict_the_labels_are_refused(folder):
     (folder / "utt2spk").write_text("s1 bert\ns2 bert\n")
     of_scores = (
         "scores",

@@ -13,7 +13,7 @@ from evaluation.trials import Key, Scores, Trials
 from spkbase.errors import DataError
 
 
-def test_the_form_is_kaldis(tmp_path):
+def test_text_lists_have_the_form_of_kaldi(tmp_path):
     scores = Scores.from_ids(["b", "é/1"], ["x" * 150, "s"], [0.1, -np.inf])
     formats.write_scores(tmp_path / "scores", scores)
     assert (tmp_path / "scores").read_text("utf-8") == f"b {'x' * 150} 0.1\né/1 s -inf\n"
@@ -33,7 +33,7 @@ def test_the_form_is_kaldis(tmp_path):
         b"\n  a\ts   1 \n\n\nb s 2\n\n",
     ],
 )
-def test_line_ends_marks_and_blanks_do_not_matter(tmp_path, raw):
+def test_line_ends_byte_order_marks_and_blanks_are_ignored(tmp_path, raw):
     (tmp_path / "s.txt").write_bytes(raw)
     scores = formats.read_scores(tmp_path / "s.txt")
     assert list(zip(scores.pairs(), scores.values, strict=True)) == [
@@ -103,9 +103,7 @@ def read(path, kind):
     | st.binary(max_size=30)
 )
 @pytest.mark.parametrize("kind", ["scores", "key", "trials"])
-def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(
-    tmp_path, kind, raw
-):
+def test_large_files_are_read_as_small_ones_or_raise_a_data_error(tmp_path, kind, raw):
     (tmp_path / "x").write_bytes(raw)
     expected = read(tmp_path / "x", kind)
     with mock.patch.object(text, "_LARGE", 0):
@@ -113,7 +111,7 @@ def test_large_texts_are_read_as_small_ones_and_end_in_nothing_but_a_data_error(
 
 
 @pytest.mark.parametrize("name", ["a b", "a\tb", "a\nb", "a\0b", "\ufeffa", "\udcff"])
-def test_an_id_that_would_break_its_line_is_not_written(tmp_path, name):
+def test_ids_with_line_breaks_are_refused_when_written(tmp_path, name):
     with pytest.raises(DataError, match="cannot hold"):
         formats.write_trials(tmp_path / "t.txt", Trials.from_ids([name], ["s"]))
     assert not list(tmp_path.iterdir())
@@ -130,7 +128,7 @@ def test_an_id_that_would_break_its_line_is_not_written(tmp_path, name):
         ("# score model segment\n", "1.5 a s\n-2 b s\n"),
     ],
 )
-def test_remarks_above_a_list_are_no_trials(tmp_path, monkeypatch, above, below, large):
+def test_comments_above_a_list_are_skipped(tmp_path, monkeypatch, above, below, large):
     monkeypatch.setattr(text, "_LARGE", 0 if large else 1 << 20)
     path = tmp_path / "scores.txt"
     path.write_text(above + below)

@@ -31,7 +31,7 @@ def named(values):
 # ---- quarters
 
 
-def test_rules_for_ties():
+def test_each_rule_for_ties_gives_its_sets():
     # of 12 speakers five are always first
     values = named([1.0] * 5 + [0.5, 0.4, 0.35, 0.3, 0.2, 0.1, 0.1])
     sizes = {
@@ -55,7 +55,7 @@ def test_equal_speakers_are_neither_easy_nor_hard():
 
 
 @given(VALUES, st.sampled_from(RULES))
-def test_quarters_are_ends_of_the_order(values, rule):
+def test_quarters_are_taken_from_both_ends_of_the_order(values, rule):
     speakers = named([float(value) for value in values])
     found = disclosure_sets(speakers, rule=rule)
     inside = {name: speakers[name] for name in speakers}
@@ -102,7 +102,7 @@ def set_of(members, n):
 
 
 @pytest.mark.parametrize(("n", "first", "second"), [(6, 2, 3), (7, 4, 4), (5, 5, 2)])
-def test_chance_is_that_of_all_permutations(n, first, second):
+def test_chance_equals_the_mean_over_all_permutations(n, first, second):
     left = frozenset(range(first))
     found = [(len(left & set(one)), len(left | set(one))) for one in combinations(range(n), second)]
     similarity = np.array([common / together for common, together in found])
@@ -113,7 +113,7 @@ def test_chance_is_that_of_all_permutations(n, first, second):
         assert one.corrected == pytest.approx((one.jaccard - one.chance) / (1 - one.chance))
 
 
-def test_equal_sets_agree_wholly_and_disjoint_ones_less_than_by_chance():
+def test_equal_sets_agree_fully_and_disjoint_ones_less_than_by_chance():
     none, one, other = (set_of(members, 10) for members in ((), (1, 2), (3, 4)))
     same, apart = pair_agreement(one, one), pair_agreement(one, other)
     assert (same.jaccard, same.corrected) == (1, 1)
@@ -152,7 +152,7 @@ def test_the_mean_over_pairs_counts_each_pair_once():
     assert joint_agreement(members[:2], permutations=5).jaccard == pytest.approx(1 / 3)
 
 
-def test_published_means():
+def test_published_means_are_reproduced():
     found = published()
     assert found["anonymiser"]["easy"]["jaccard"] == pytest.approx(0.289, abs=5e-4)
     assert found["anonymiser"]["hard"]["jaccard"] == pytest.approx(0.344, abs=5e-4)
@@ -188,7 +188,7 @@ def conditions(n=400, *, shared=1.0):
     return found
 
 
-def test_pairs_differ_in_one_factor_alone():
+def test_pairs_of_conditions_differ_in_one_factor():
     found = compare_conditions(conditions(), permutations=50)
     assert {factor: kinds["easy"].n_pairs for factor, kinds in found.factors.items()} == {
         "attacker": 6, "anonymiser": 6, "utterances": 12
@@ -230,7 +230,7 @@ def test_pairs_differ_in_one_factor_alone():
         assert found.factors["attacker"][kind].chance == pytest.approx(1 / 7, abs=0.01)
 
 
-def test_quarters_come_out_of_the_speakers_that_all_share():
+def test_quarters_are_taken_from_the_shared_speakers():
     two = dict(list(conditions().items())[:2])
     first, second = two
     two[first]["only here"] = 99.0
@@ -315,7 +315,7 @@ def test_the_command_compares_runs(runs):
         (["{0}/broken/ranks.npz"], "cannot be read as npz"),
     ],
 )
-def test_bad_runs_end_in_one_message(runs, arguments, text):
+def test_bad_runs_give_one_message(runs, arguments, text):
     (runs / "broken").mkdir()
     (runs / "broken" / "ranks.npz").write_text("no archive")
     message = refused("linkability-compare", *(one.format(runs) for one in arguments))

@@ -24,7 +24,7 @@ def shares(scores: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, ...]:
     )
 
 
-def test_an_attacker_that_always_gives_the_same_name_finds_nobody() -> None:
+def test_an_attacker_that_always_guesses_one_name_exposes_nobody() -> None:
     owners = np.repeat(np.arange(23), 4)
     # one file under all names
     same = np.tile(np.random.default_rng(0).normal(size=23), (len(owners), 1))
@@ -35,7 +35,7 @@ def test_an_attacker_that_always_gives_the_same_name_finds_nobody() -> None:
     assert found_speakers(*shares(known, owners)).is_found.all()
 
 
-def test_as_many_are_found_by_chance_as_if_recordings_are_permuted() -> None:
+def test_chance_equals_the_mean_over_permuted_recordings() -> None:
     rng = np.random.default_rng(1)
     owners = np.repeat(np.arange(12), 6)
     scores = rng.normal(size=(len(owners), 12)) + rng.normal(size=12)  # some names are given often
@@ -47,7 +47,7 @@ def test_as_many_are_found_by_chance_as_if_recordings_are_permuted() -> None:
     assert np.mean(counts) == pytest.approx(expected, abs=0.02)
 
 
-def test_the_lowest_tenth_by_chance_is_that_of_random_scores() -> None:
+def test_the_chance_of_the_lowest_tenth_equals_that_of_random_scores() -> None:
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(400, 20, 46))
     from evaluation.metrics import eer

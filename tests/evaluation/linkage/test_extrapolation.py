@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.integrate import trapezoid
 from scipy.special import ndtr
 
 from evaluation.linkage import Ranks, linkability_at_sizes
@@ -52,7 +53,7 @@ def ranks():
 
 
 @pytest.mark.parametrize("impostors", [1, 2, 7, 40, 999])
-def test_cells_hold_the_binomial_distribution(impostors):
+def test_cells_sum_the_binomial_distribution(impostors):
     ranks = Ranks(np.arange(max(impostors + 1, 20)) % (impostors + 1), 0, impostors)
     counts, likelihood = rank_cells(ranks)
     z = MARGINS[::20]
@@ -63,7 +64,7 @@ def test_cells_hold_the_binomial_distribution(impostors):
     assert counts.sum() == pytest.approx(len(ranks))
 
 
-def test_ties_are_spread_over_their_places():
+def test_ties_are_spread_over_their_ranks():
     ranks = Ranks([2] * 20, [3] * 20, 50)
     assert rank_cells(ranks)[0].sum(axis=0).tolist() == [5.0] * 4
     assert rank_cells(ranks, ties="strict")[0].sum() == 20.0
@@ -74,7 +75,7 @@ def test_ties_are_spread_over_their_places():
 
 
 @pytest.mark.parametrize("shape", [-0.3, 0.0, 0.3])
-def test_the_shape_of_a_pareto_tail_is_found(shape):
+def test_the_shape_of_a_pareto_tail_is_recovered(shape):
     scores = stats.genpareto.rvs(shape, size=(400, 400), random_state=2)
     # above its threshold a generalised Pareto tail has the same shape
     tail = fit_tail(-np.partition(-scores, 50, axis=1)[:, :51], np.full(400, 400))
@@ -85,7 +86,7 @@ def test_the_shape_of_a_pareto_tail_is_found(shape):
 
 
 @pytest.mark.parametrize("shape", [-0.15, 0.15, 0.4])
-def test_the_influences_on_the_shape_are_what_a_trial_that_counts_twice_adds(shape):
+def test_the_influence_of_a_trial_equals_the_effect_of_doubling_it(shape):
     excess = stats.genpareto.rvs(shape, size=(200, 30), random_state=4)
     excess /= excess.mean()
     fitted = _shape(excess.ravel())
@@ -101,7 +102,7 @@ def test_the_influences_on_the_shape_are_what_a_trial_that_counts_twice_adds(sha
 
 
 @pytest.mark.parametrize("shape", [0.15, 0.4])
-def test_the_spread_of_the_influences_is_the_standard_error_of_the_shape(shape):
+def test_the_spread_of_the_influences_equals_the_standard_error(shape):
     """Of n m excesses the shape's is (1 + shape) / sqrt(n m)."""
     draws = [stats.genpareto.rvs(shape, size=(200, 30), random_state=seed) for seed in range(20)]
     spreads = []
@@ -111,7 +112,7 @@ def test_the_spread_of_the_influences_is_the_standard_error_of_the_shape(shape):
     assert np.mean(spreads) == pytest.approx((1 + shape) / np.sqrt(200 * 30), rel=0.15)
 
 
-def test_each_trial_has_the_threshold_of_its_own_impostors():
+def test_each_trial_has_a_threshold_from_its_own_impostors():
     """Impostors of each trial are exponential beyond an offset of its own, which may differ much between trials."""
     rng = np.random.default_rng(3)
     offsets = rng.normal(0, 3, 400)
@@ -122,7 +123,7 @@ def test_each_trial_has_the_threshold_of_its_own_impostors():
     assert np.exp(np.log(found).mean()) == pytest.approx(1e-3, rel=0.35)
 
 
-def test_exponential_impostors_have_a_closed_form():
+def test_exponential_impostors_match_their_closed_form():
     # p = exp(-x), x = 4 + an exponential of mean 3: E[(1 - p)^(N - 1)] by quadrature
     rng = np.random.default_rng(5)
     mated = 4 + rng.exponential(3, 3000)
@@ -134,9 +135,7 @@ def test_exponential_impostors_have_a_closed_form():
     )
     grid = np.linspace(0, 90, 200_001)
     truth = [
-        np.trapezoid(
-            np.exp(-grid / 3) / 3 * np.exp((size - 1) * np.log1p(-np.exp(-4 - grid))), grid
-        )
+        trapezoid(np.exp(-grid / 3) / 3 * np.exp((size - 1) * np.log1p(-np.exp(-4 - grid))), grid)
         for size in (20_000, 1_000_000)
     ]
     part = found.predictions["tail"]
@@ -147,7 +146,7 @@ def test_exponential_impostors_have_a_closed_form():
 # ---- predictions
 
 
-def test_normal_scores_are_extrapolated_to_their_closed_form(ranks):
+def test_normal_scores_match_their_closed_form(ranks):
     found = extrapolate(ranks, FAR, resampling=Resampling(100))
     part = found.predictions["normal"]
     assert ((part.low < NORMAL) & (part.high > NORMAL)).all()
@@ -159,7 +158,7 @@ def test_normal_scores_are_extrapolated_to_their_closed_form(ranks):
     assert ((bounds.low < NORMAL) & (bounds.high > NORMAL)).all()
 
 
-def test_predictions_fall_with_the_population_and_lie_in_their_intervals(ranks):
+def test_predictions_fall_with_the_population_and_lie_within_their_intervals(ranks):
     sizes = sizes_beyond(1000, 1e8, per_decade=1)
     found = extrapolate(ranks, sizes, resampling=Resampling(10))
     for part in found.predictions.values():
@@ -172,7 +171,7 @@ def test_predictions_fall_with_the_population_and_lie_in_their_intervals(ranks):
     assert bounds.low[0] <= measured <= bounds.high[0]
 
 
-def test_speakers_are_drawn_not_rows(ranks):
+def test_resampling_draws_speakers_not_rows(ranks):
     doubled = ranks.subset(np.tile(np.arange(len(ranks)), 4))
     apart = Ranks(doubled.beaters, 0, 999, mated=doubled.mated)
     by_speaker, by_row = (
@@ -188,7 +187,7 @@ def test_speakers_are_drawn_not_rows(ranks):
 
 @given(st.lists(st.floats(-2, 6), min_size=1, max_size=4), st.data())
 @settings(max_examples=15)
-def test_bounds_hold_every_distribution_inside_the_band(points, data):
+def test_bounds_contain_every_distribution_within_the_band(points, data):
     raw = np.array([data.draw(st.floats(0.1, 1)) for _ in points])
     weights = np.zeros(len(MARGINS))
     for point, weight in zip(points, raw / raw.sum(), strict=True):
@@ -204,7 +203,7 @@ def test_bounds_hold_every_distribution_inside_the_band(points, data):
     assert (narrow[1] <= high + 1e-7).all()
 
 
-def test_the_band_is_at_least_that_of_student():
+def test_the_band_is_at_least_as_wide_as_that_of_student():
     """Where the resamples of 30 trials show no spread; the deviation is then a third of a trial."""
     inside, sizes = np.array([2.0, 10, 50]), np.array([1000.0, 1e5])
     found = _by_bounds(np.ones((30, 3)), np.ones((9, 30)), 30, inside, sizes, 0.95)
@@ -214,13 +213,13 @@ def test_the_band_is_at_least_that_of_student():
     )
 
 
-def test_intervals_hold_the_sample_and_all_its_resamples():
+def test_intervals_contain_the_sample_and_its_resamples():
     curves = np.array([[0.5], [0.1], [0.3], [0.4]])
     np.testing.assert_allclose(np.ravel(_ends(curves, 1 - 1e-12)), [0.1, 0.5])
     np.testing.assert_allclose(np.ravel(_ends(curves, 0.5)), [0.2, 0.5])
 
 
-def test_a_band_that_no_distribution_fits_has_no_bounds():
+def test_an_empty_band_has_no_bounds():
     # a curve of linkability cannot rise
     low, high = curve_bounds(
         np.array([0.2, 0.6]), np.array([0.3, 0.7]), np.array([2.0, 10.0]), np.array([100.0])
@@ -232,7 +231,7 @@ def test_a_band_that_no_distribution_fits_has_no_bounds():
 
 
 @pytest.mark.parametrize("ties", ["shared", "strict"])
-def test_hiding_most_of_the_gallery_and_predicting_it(ties):
+def test_predictions_from_half_the_gallery_match_the_whole(ties):
     ranks = normal_ranks(n=2000, impostors=19_999)
     if ties == "strict":  # ties are hidden as beaters are
         ranks = replace(ranks, beaters=0 * ranks.beaters, ties=ranks.beaters)
@@ -245,7 +244,7 @@ def test_hiding_most_of_the_gallery_and_predicting_it(ties):
     assert found["bounds"].held
 
 
-def test_the_tail_takes_part_where_enough_impostor_scores_are_left():
+def test_the_tail_is_fitted_if_enough_impostor_scores_remain():
     rng = np.random.default_rng(1)
     mated, impostors = rng.normal(2, 1, 100), -np.sort(-rng.normal(size=(100, 4000)), axis=1)
     ranks = Ranks((impostors > mated[:, None]).sum(axis=1), 0, 4000, mated=mated)
@@ -266,7 +265,7 @@ def test_the_tail_takes_part_where_enough_impostor_scores_are_left():
 
 
 @pytest.mark.parametrize(("n_speakers", "with_tail"), [(20, True), (300, False)])
-def test_where_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_is_of_no_error(
+def test_if_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_that_of_no_error(
     n_speakers, with_tail
 ):
     rng = np.random.default_rng(0)
@@ -295,7 +294,7 @@ def test_where_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_is_of_
 
 
 @pytest.mark.parametrize("beaters", [np.full(100, 299), np.full(100, 1)])
-def test_where_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_is_of_no_hit(beaters):
+def test_if_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_that_of_no_hit(beaters):
     found = extrapolate(Ranks(beaters, 0, 299), [300, 1e6], resampling=Resampling(20))
     part = found.predictions["normal"]
     assert part.low.tolist() == [0.0, 0.0]
@@ -303,7 +302,7 @@ def test_where_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_is_of_no_
 
 
 @pytest.mark.parametrize("n_first", [1, 93])
-def test_few_trials_on_a_side_bound_every_larger_gallery(n_first):
+def test_few_hits_or_misses_bound_every_larger_gallery(n_first):
     beaters = np.r_[np.zeros(n_first, int), np.full(100 - n_first, 150)]
     found = extrapolate(Ranks(beaters, 0, 299), [300, 3000], resampling=Resampling(20))
     part = found.predictions["normal"]
@@ -322,7 +321,7 @@ def failing():
     return extrapolate(Ranks(beaters, 0, 1999), [10_000, 1e6], resampling=Resampling(40))
 
 
-def test_a_span_that_fails_its_back_test_is_not_shown(ranks, failing):
+def test_a_span_that_fails_its_back_test_is_hidden(ranks, failing):
     trusted = extrapolate(ranks, FAR, resampling=Resampling(40))
     assert [test.method for test in trusted.tests] == ["normal", "bounds"]
     assert trusted.is_trusted
@@ -347,7 +346,7 @@ def test_a_span_that_fails_its_back_test_is_not_shown(ranks, failing):
     }
 
 
-def test_one_method_that_holds_is_enough(failing):
+def test_one_method_that_passes_its_back_test_is_enough(failing):
     normal, bounds = (
         replace(failing.tests[0], method=name, held=name != "normal")
         for name in ("normal", "bounds")
@@ -357,7 +356,7 @@ def test_one_method_that_holds_is_enough(failing):
     assert not replace(failing, tests=(normal, bounds)).is_trusted
 
 
-def test_a_gallery_too_small_for_a_back_test_says_so():
+def test_a_gallery_too_small_for_a_back_test_has_a_note():
     found = extrapolate(Ranks(np.arange(30) % 4, 0, 60), [1000], resampling=Resampling(10))
     assert found.tests == ()
     assert found.is_trusted
@@ -424,7 +423,7 @@ def test_too_little_data_is_refused(ranks):
 
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
-def test_the_golden_curve_is_met_inside_and_at_its_end(shared, utterances):
+def test_the_golden_curve_is_matched_within_the_gallery_and_at_its_end(shared, utterances):
     golden = json.loads((shared / "golden/evaluation/golden_link.json").read_text())[
         f"L{utterances}"
     ]

@@ -63,7 +63,7 @@ def over_all_draws(beaters, ties, impostors, size, top, rule):
     rule=st.sampled_from(["shared", "strict", "lenient"]),
     top=st.integers(1, 4),
 )
-def test_equals_brute_force_over_all_subsets(counts, rule, top):
+def test_linkability_equals_brute_force_over_all_subsets(counts, rule, top):
     """Rows of three numbers: beaters, ties, and impostors that are neither (so that galleries differ too)."""
     counts = [one for one in counts if sum(one)] or [[1, 1, 1]]
     beaters, ties, rest = np.array(counts).T
@@ -85,7 +85,7 @@ def test_equals_brute_force_over_all_subsets(counts, rule, top):
 
 
 @pytest.mark.parametrize("impostors", [599, 22_023, 1_000_000])
-def test_against_exact_fractions_in_large_galleries(impostors):
+def test_linkability_equals_exact_fractions_in_large_galleries(impostors):
     """Rounding stays below 1e-9 relative where factorials have millions of digits."""
     ranks = Ranks([0, 1, 7, 40], 0, impostors)
     sizes = np.array([2, 20, impostors // 50, impostors // 3, impostors - 50])
@@ -104,7 +104,7 @@ def test_against_exact_fractions_in_large_galleries(impostors):
 
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
-def test_golden_curves_and_monte_carlo(shared, utterances):
+def test_golden_curves_are_reproduced_exactly_and_by_monte_carlo(shared, utterances):
     golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[
         f"L{utterances}"
     ]
@@ -161,7 +161,7 @@ def test_exchangeable_scores_give_chance():
 @pytest.mark.parametrize(
     ("size", "published"), [(2, 0.92135), (20, 0.55799), (100, 0.32322), (1000, 0.12029)]
 )
-def test_gaussian_closed_forms(size, published):
+def test_gaussian_scores_match_their_closed_form(size, published):
     """Scores of d' = 2: linkability is E[Phi(X)**(N - 1)] with X normal around 2."""
     density = NormalDist(2, 1).pdf
     integral = quad(lambda x: density(x) * ndtr(x) ** (size - 1), -8, 12, epsabs=1e-12)[0]
@@ -177,7 +177,7 @@ def test_gaussian_closed_forms(size, published):
 
 
 @pytest.mark.parametrize("rule", ["shared", "strict", "lenient"])
-def test_means_over_sizes_are_those_of_the_curve(rule):
+def test_means_over_sizes_equal_the_curve(rule):
     rng = np.random.default_rng(0)
     beaters = rng.integers(0, 40, 50)
     ranks = Ranks(beaters, rng.integers(0, 10, 50), np.where(np.arange(50) < 25, 49, 80))
@@ -193,7 +193,7 @@ def test_means_over_sizes_are_those_of_the_curve(rule):
 
 
 @pytest.mark.parametrize("which", ["ek", "se", "ks", "kk", "ss"])
-def test_what_does_not_go_together_is_refused(which):
+def test_incompatible_arguments_are_refused(which):
     key = Key.from_ids(["a", "a", "b"], ["x", "y", "x"], [True, False, False])
     scores = Scores(key.model_ids, key.segment_ids, key.models, key.segments, values=np.zeros(3))
     made = {"e": Embeddings(["a"], ["a"], np.ones((1, 2))), "s": scores, "k": key}
@@ -245,7 +245,7 @@ def test_what_does_not_go_together_is_refused(which):
         ),
     ],
 )
-def test_bad_arguments(call, message):
+def test_bad_arguments_are_refused(call, message):
     with pytest.raises(DataError, match=message):
         call(Ranks([0, 2], 0, 5))
 
@@ -259,7 +259,7 @@ def binomtest_ends(count, total):
     )
 
 
-def test_intervals_are_those_of_the_general_method():
+def test_intervals_equal_those_of_the_general_method():
     """For rows of one speaker each: the method of `evaluation.uncertainty` on resampled means, size by size."""
     rng = np.random.default_rng(0)
     ranks = Ranks(rng.integers(0, 30, 40), 0, 60)
@@ -308,7 +308,7 @@ def test_rows_of_a_speaker_are_drawn_together():
     assert (apart.high - apart.low < 0.5 * (once.high - once.low)).all()
 
 
-def test_ends_where_all_speakers_are_alike():
+def test_intervals_of_identical_speakers_equal_clopper_pearson():
     """As Clopper and Pearson: with n of n successes the lower end is (0.025)**(1 / n)."""
     curve = linkability_curve(Ranks([0] * 10, 0, 9), [2, 10], resampling=Resampling(20))
     assert curve.low == pytest.approx(0.025**0.1)
@@ -324,7 +324,7 @@ def test_ends_where_all_speakers_are_alike():
 # rank measures
 
 
-def test_cumulative_match():
+def test_the_cumulative_match_curve_equals_hand_computed_values():
     ranks = Ranks([0, 0, 2], [0, 2, 0], 3)
     assert cumulative_match(ranks) == pytest.approx(np.array([4 / 3, 5 / 3, 3, 3]) / 3)
     assert cumulative_match(ranks, ties="strict") == pytest.approx(np.array([1, 1, 3, 3]) / 3)
@@ -335,7 +335,7 @@ def test_cumulative_match():
         )
 
 
-def test_disclosure_of_uniform_and_of_perfect_ranks():
+def test_uniform_ranks_disclose_nothing_and_perfect_ranks_everything():
     uniform = similarity_rank_disclosure(Ranks(np.arange(64), 0, 63))
     assert (uniform["mean_bits"], uniform["worst_bits"]) == (
         pytest.approx(0, abs=1e-5),
@@ -354,7 +354,7 @@ def test_disclosure_of_uniform_and_of_perfect_ranks():
         )
 
 
-def test_disclosure_of_a_known_distribution():
+def test_the_disclosure_of_a_known_distribution_is_recovered():
     """Of a beta-binomial sample: parameters near the true ones, bits near those of the true distribution."""
     alpha, beta, impostors = 0.3, 4.0, 255
     truth = betabinom(impostors, alpha, beta).pmf(np.arange(impostors + 1))
@@ -383,7 +383,7 @@ def ranks(seed, best=0):
     return Ranks(beaters, np.zeros(60, int), 11, speakers=SPEAKERS)
 
 
-def test_values_are_means_of_draws():
+def test_values_are_means_over_draws():
     draws = [ranks(seed) for seed in range(3)]
     found = linkability_over_draws(draws, SIZES, resampling=RESAMPLING)
     assert_allclose(
@@ -395,7 +395,7 @@ def test_values_are_means_of_draws():
     assert np.isnan(bare.low).all()
 
 
-def test_the_parts_of_the_variance_are_those_of_resamples():
+def test_the_variance_components_equal_those_of_resamples():
     """Oracle: the general formula, which needs resamples of speakers."""
     draws = [ranks(seed, best) for seed, best in ((0, 0), (1, 1), (2, 2))]
     weights = np.random.default_rng(0).multinomial(12, np.full(12, 1 / 12), 50_000)
@@ -455,7 +455,7 @@ def cosines(enrolled, tested):
 
 
 @pytest.mark.parametrize("utterances", [None, 2, "all"])
-def test_from_embeddings(sides, utterances):
+def test_linkability_is_computed_from_embeddings(sides, utterances):
     enrolled, tested = sides
     n_used = {None: 1, 2: 2, "all": 3}[utterances]
     trials = tested.vectors.reshape(30, 3, 8)[:, :n_used].mean(axis=1)
@@ -471,7 +471,7 @@ def test_from_embeddings(sides, utterances):
     assert np.isnan(curve.low).all()
 
 
-def test_from_scores_with_their_key(sides):
+def test_linkability_is_computed_from_scores_and_key(sides):
     enrolled, tested = sides
     cosine = cosines(enrolled.vectors, tested.vectors)
     owners = np.repeat(np.arange(30), 3)
@@ -486,7 +486,7 @@ def test_from_scores_with_their_key(sides):
     assert (curve.values < curve.high).all()
 
 
-def test_printed_ranks_and_curves_begin_with_the_result():
+def test_printed_ranks_and_curves_show_the_result_first():
     ranks = Ranks([0, 0, 1, 3], [0, 1, 0, 0], 3)
     assert (
         str(ranks).splitlines()[0]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evaluation.embeddings.sets import Averaging, Embeddings, row_norms, speaker_vectors
 from evaluation.linkage import ranks as module
 from evaluation.linkage.disclosure import largest_impostor_scores
+from evaluation.linkage.galleries import rank_embeddings
 from evaluation.linkage.ranks import (
     Ranks,
     count_beaters,
@@ -52,7 +53,7 @@ def brute(gallery, trials, owners):
 
 
 @given(st.data())
-def test_counts_are_those_of_exact_arithmetic(data):
+def test_counts_equal_exact_arithmetic(data):
     """Small integers give many exact ties, also between vectors of different lengths."""
     n_dimensions = data.draw(st.integers(1, 5))
     vector = st.lists(st.integers(-3, 3), min_size=n_dimensions, max_size=n_dimensions).filter(any)
@@ -108,7 +109,7 @@ def test_counts_do_not_depend_on_blocks_or_workers(crowded, blocks, jobs, sent, 
 
 @pytest.mark.golden
 @pytest.mark.parametrize("utterances", [1, 3, 5])
-def test_golden_beaters(shared, utterances):
+def test_golden_ranks_are_reproduced(shared, utterances):
     golden = json.loads((shared / "golden" / "evaluation" / "golden_link.json").read_text())[
         f"L{utterances}"
     ]
@@ -127,7 +128,7 @@ def test_golden_beaters(shared, utterances):
 # averaging
 
 
-def test_means_of_first_utterances_and_all():
+def test_speaker_vectors_are_means_of_the_first_or_all_utterances():
     vectors = np.array([[1.0, 0.0], [0.0, 3.0], [5.0, 5.0], [1.0, 1.0]])
     found = embeddings(vectors, ["b", "a", "b", "b"])
     one, two, every = (speaker_vectors(found, utterances=number) for number in (1, 2, None))
@@ -142,7 +143,7 @@ def test_means_of_first_utterances_and_all():
     assert normalised.vectors[1] == pytest.approx([(1 + 0.5**0.5) / 2, 0.5**0.5 / 2])
 
 
-def test_ranks_are_of_means_as_they_are_asked_for():
+def test_ranks_use_the_requested_means():
     vectors = np.random.default_rng(1).standard_normal((24, 3)) * np.geomspace(0.1, 10, 24)[:, None]
     enrol, trial = (
         embeddings(vectors[side::2], [f"s{row % 4}" for row in range(12)]) for side in (0, 1)
@@ -159,7 +160,7 @@ def test_ranks_are_of_means_as_they_are_asked_for():
     assert found["plain"] != pytest.approx(found["normalised"], abs=0.01)
 
 
-def test_the_largest_impostor_cosines_are_those_of_all_pairs():
+def test_the_largest_impostor_cosines_equal_those_over_all_pairs():
     rng = np.random.default_rng(2)
     sides = [rng.standard_normal((9, 4)) * rng.uniform(0.1, 10, (9, 1)) for _ in range(2)]
     gallery, trials = (speaker_vectors(embeddings(side)) for side in sides)
@@ -170,7 +171,7 @@ def test_the_largest_impostor_cosines_are_those_of_all_pairs():
     np.testing.assert_allclose(found, -np.sort(-cosine, axis=1)[:, :3], atol=1e-6)
 
 
-def test_random_choice_knows_no_order_and_is_nested():
+def test_random_choices_ignore_order_and_are_nested():
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((60, 4))
     ids = np.array([f"u{row:02d}" for row in range(60)], object)
@@ -245,12 +246,12 @@ def ranked(gallery, trials, speakers=None, **options):
         (lambda: Averaging(mean="median"), "expected mean among plain, normalised, got 'median'"),
     ],
 )
-def test_bad_embeddings(make, message):
+def test_bad_embeddings_are_refused(make, message):
     with pytest.raises(DataError, match=re.escape(message)):
         make()
 
 
-def test_strangers_can_be_dropped():
+def test_unenrolled_speakers_can_be_dropped():
     trial = embeddings(GOOD, ["s0002", "x", "s0000"])
     ranks = ranks_from_embeddings(embeddings(GOOD), trial, not_enrolled="drop")
     assert ranks.speakers.tolist() == ["s0000", "s0002"]
@@ -274,7 +275,7 @@ def table(values, owners):
 
 
 @given(st.data())
-def test_scores_against_a_double_loop(data):
+def test_ranks_of_scores_equal_a_double_loop(data):
     n_models, n_segments = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 8))
     row = st.lists(
         st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]),
@@ -306,7 +307,7 @@ def test_scores_against_a_double_loop(data):
     assert len(ranks.notes) == bool(without)
 
 
-def test_the_largest_impostor_scores_of_each_row():
+def test_the_largest_impostor_scores_of_each_row_are_kept():
     rng = np.random.default_rng(4)
     values = rng.normal(size=(12, 6))
     scores, key = table(values, [0, 0, 1, 2, 2, 2, 3, 3, 3, 4, 5, 5])
@@ -322,7 +323,7 @@ def test_the_largest_impostor_scores_of_each_row():
     assert rank_scores(*table(values, owners.tolist()), [None], largest=4)[0][1] is None
 
 
-def test_means_of_scores_over_segments():
+def test_scores_are_averaged_over_segments():
     values = np.array([[1.0, 4.0, 0.0], [3.0, 0.0, 1.0], [9.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     scores, key = table(values, [0, 0, 0, 1])
     by_two = ranks_from_scores(scores, key, utterances=2)
@@ -359,7 +360,7 @@ def test_means_of_scores_over_segments():
         ),
     ],
 )
-def test_keys_that_make_no_ranks(models, segments, truth, message):
+def test_keys_without_ranks_are_refused(models, segments, truth, message):
     key = Key.from_ids(models, segments, truth)
     with pytest.raises(DataError, match=message):
         ranks_from_scores(Scores.from_ids(models, segments, np.zeros(len(models))), key)
@@ -368,7 +369,7 @@ def test_keys_that_make_no_ranks(models, segments, truth, message):
 # the table and its file
 
 
-def test_file_gives_back_what_was_written(tmp_path):
+def test_written_ranks_are_read_back(tmp_path):
     ranks = {
         1: Ranks([0, 3], [2, 0], 9, speakers=["anna", "bert, \u00e9"], mated=[0.5, -0.25]),
         0: Ranks([1], [0], 4),
@@ -388,7 +389,7 @@ def test_file_gives_back_what_was_written(tmp_path):
 FIELDS = ("beaters", "ties", "impostors", "speakers", "mated")
 
 
-def test_broken_and_foreign_files_of_ranks(tmp_path):
+def test_broken_and_foreign_files_of_ranks_are_refused(tmp_path):
     (tmp_path / "text.npz").write_text("text")
     np.savez(tmp_path / "half.npz", **{"1/beaters": [1]})
     for name, words in (
@@ -400,7 +401,7 @@ def test_broken_and_foreign_files_of_ranks(tmp_path):
             read_ranks(tmp_path / f"{name}.npz")
 
 
-def test_counts_that_cannot_be():
+def test_impossible_counts_are_refused():
     for counts in (([-1], 0, 3), ([2], 2, 3), ([], 0, 3)):
         with pytest.raises(DataError, match="expected"):
             Ranks(*counts)
@@ -421,3 +422,33 @@ def test_models_that_may_not_be_speakers_are_noted(models, noted):
     )
     notes = ranks_from_scores(scores, key).notes
     assert ["counts as a speaker" in note for note in notes] == [True] * noted
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_side_information_ranks_embeddings_among_those_who_match(seed):
+    rng = np.random.default_rng(seed)
+    names = np.array([f"s{number}" for number in range(10)], object)
+    enrolled = Embeddings(names, names, rng.standard_normal((10, 4)))
+    order = rng.permutation(10)[:7]
+    ids = np.array([f"{name}-t" for name in names[order]], object)
+    tested = Embeddings(ids, names[order], rng.standard_normal((7, 4)))
+    side = dict(zip(names, rng.choice(["f", "m", "x", ""], 10), strict=True))
+    ranks = rank_embeddings(enrolled, tested, side=side).matching[1]
+    units = [
+        vectors.vectors / np.linalg.norm(vectors.vectors, axis=1)[:, None]
+        for vectors in (tested, enrolled)
+    ]
+    cosines = units[0] @ units[1].T
+    expected = {}
+    for row, owner in enumerate(order):
+        known = side[names[owner]]
+        matching = [
+            other
+            for other in range(10)
+            if other != owner and (not known or side[names[other]] in (known, ""))
+        ]
+        beaters = sum(cosines[row, other] > cosines[row, owner] for other in matching)
+        expected[names[owner]] = (beaters, len(matching))
+    assert ranks.speakers.tolist() == sorted(expected)
+    for row, name in enumerate(ranks.speakers.tolist()):
+        assert (ranks.beaters[row], ranks.impostors[row]) == expected[name]

@@ -28,7 +28,7 @@ def single_sum(target, nontarget, prior):
 
 
 @given(classes, st.floats(1e-4, 1 - 1e-4))
-def test_cross_entropy_summed_up(both, prior):
+def test_cross_entropy_equals_a_plain_sum(both, prior):
     assert ece(*both, prior=prior) == pytest.approx(single_sum(*both, prior), rel=1e-11)
     assert cllr(*both) == pytest.approx(single_sum(*both, 0.5), rel=1e-11)
     several = ece(*both, prior=np.array([prior, 0.5]))
@@ -36,7 +36,7 @@ def test_cross_entropy_summed_up(both, prior):
 
 
 @given(classes, st.floats(1e-3, 1 - 1e-3))
-def test_minimum_is_below_and_reached(both, prior):
+def test_the_minimum_is_a_lower_bound_and_is_reached(both, prior):
     least = min_ece(*both, prior=prior)
     llrs = pav_llrs(*both)
     for of_class, ranked in zip(llrs, pav_llrs(sort_scores(*both)), strict=True):
@@ -50,7 +50,7 @@ def test_minimum_is_below_and_reached(both, prior):
     assert min_cllr(*both) <= cllr(*both) + 1e-12
 
 
-def test_infinite_llrs():
+def test_infinite_llrs_have_their_limits():
     assert cllr([np.inf], [-np.inf]) == 0.0
     assert cllr([-np.inf], [0.0]) == np.inf
     assert cllr([0.0], [np.inf]) == np.inf
@@ -79,7 +79,7 @@ def test_gaussian_scores_converge_at_the_rate_of_their_number(distance):
     assert np.log10(errors[0] / errors[2]) / 2 > 0.6
 
 
-def test_llrs_stay_with_their_trials():
+def test_pav_llrs_are_returned_in_the_order_of_their_trials():
     target, nontarget = pav_llrs([3.0, 1.0], [2.0, 0.0], laplace=True)
     # above: one target and Laplace's pair; middle: 1 and 2 are out of order; below: one nontarget and Laplace's pair
     assert target == pytest.approx([np.log(2), 0.0])

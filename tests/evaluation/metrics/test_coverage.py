@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from benchmarks.coverage import metrics, study, true_metrics
 
 
-def test_true_values_are_those_of_a_large_simulation():
+def test_true_values_equal_those_of_a_large_simulation():
     """The closed forms against 160,000 independent trials, within a tolerance of 4 standard errors or so."""
     from benchmarks.coverage import OFFSET, SCALE
     from evaluation.metrics.sorted_scores import sort_scores
@@ -25,7 +25,7 @@ def test_true_values_are_those_of_a_large_simulation():
 
 
 @pytest.mark.slow
-def test_coverage():
+def test_intervals_have_their_nominal_coverage():
     """20 speakers, 200 repetitions: bounds are 92 to 98 % and two and a half standard errors more on either side."""
     single, _ = study(
         20, 2.5, Namespace(ratio=1.2, resamples=150, repetitions=200, first_seed=0, jobs=2)

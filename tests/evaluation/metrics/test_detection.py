@@ -9,17 +9,19 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 from sklearn.metrics import roc_auc_score
 
-from evaluation.metrics import auc, det_curve, detection, roc, sort_scores
+from evaluation.metrics import SortedScores, auc, det_curve, detection, roc, sort_scores
 from evaluation.metrics.detection import (
     act_dcf,
     clopper_pearson,
     eer,
     effective_prior,
+    empirical_epsilon,
     equal_error,
     hull_min_dcf,
     min_dcf,
     prbep,
     rocch,
+    rocch_eer,
     tpr_at_fpr,
 )
 from spkbase.errors import DataError
@@ -67,7 +69,7 @@ def balance(points):
 # golden numbers
 
 
-def test_golden_hull(golden):
+def test_the_golden_hull_is_reproduced(golden):
     p_miss, p_fa = rocch(golden["target"], golden["nontarget"])
     np.testing.assert_allclose(p_miss, golden["rocch_pmiss"], rtol=0, atol=1e-9)
     np.testing.assert_allclose(p_fa, golden["rocch_pfa"], rtol=0, atol=1e-9)
@@ -75,7 +77,7 @@ def test_golden_hull(golden):
 
 @pytest.mark.parametrize("name", ["sre08", "sre10", "half"])
 @pytest.mark.parametrize("normalised", [True, False])
-def test_golden_costs(golden, name, normalised):
+def test_golden_costs_are_reproduced(golden, name, normalised):
     target, nontarget = golden["target"], golden["nontarget"]
     costs = {"sre08": detection.SRE08, "sre10": (0.001, 1.0, 1.0), "half": (0.5, 1.0, 1.0)}[name]
     expected = golden[f"mindcf_{name}" + ("" if normalised else "_unnorm")]
@@ -93,7 +95,7 @@ def test_golden_costs(golden, name, normalised):
 
 
 @pytest.mark.parametrize("window", BOXES)
-def test_golden_det_curves(golden, window):
+def test_golden_det_curves_are_reproduced(golden, window):
     """Every 25th point of each piece; SIDEKIT's pieces that lie outside and shrink to a corner are left out of both."""
     x, y = det_curve(*rocch(golden["target"], golden["nontarget"]), box=BOXES[window])
     curve = np.stack([x.reshape(-1, 101)[:, ::25], y.reshape(-1, 101)[:, ::25]])
@@ -101,7 +103,7 @@ def test_golden_det_curves(golden, window):
     np.testing.assert_allclose(curve, golden[f"det_{window}"], rtol=0, atol=1e-9)
 
 
-def test_golden_roc_holds_every_corner(golden):
+def test_the_golden_roc_contains_every_corner(golden):
     """SIDEKIT's curve, which walks through ties one by one, passes through all of ours."""
     theirs = set(
         zip(golden["roc_misses"].tolist(), golden["roc_false_alarms"].tolist(), strict=True)
@@ -116,7 +118,7 @@ def test_golden_roc_holds_every_corner(golden):
 
 
 @given(classes)
-def test_hull_by_search(both):
+def test_the_hull_equals_a_search(both):
     vertices = sort_scores(*both).hull
     points = search(*both)
     corners = np.stack([vertices.misses, vertices.false_alarms], axis=1)
@@ -132,7 +134,7 @@ def test_hull_by_search(both):
 
 
 @given(classes, st.floats(1e-4, 1 - 1e-4))
-def test_min_dcf_by_search(both, prior):
+def test_min_dcf_equals_a_search(both, prior):
     p_miss, p_fa = (search(*both) / [len(both[0]), len(both[1])]).T
     expected = (prior * p_miss + (1 - prior) * p_fa).min()
     assert min_dcf(*both, p_target=prior, normalised=False) == pytest.approx(expected, abs=1e-12)
@@ -148,7 +150,7 @@ def test_min_dcf_by_search(both, prior):
 
 
 @given(classes)
-def test_roc_by_search(both):
+def test_the_roc_equals_a_search(both):
     points = search(*both)
     steps = np.diff(points, axis=0)
     turns = steps[:-1, 0] * steps[1:, 1] != steps[:-1, 1] * steps[1:, 0]
@@ -157,7 +159,7 @@ def test_roc_by_search(both):
 
 
 @given(classes)
-def test_eer_and_prbep_by_search(both):
+def test_eer_and_prbep_equal_a_search(both):
     points = search(*both)
     assert eer(*both) == pytest.approx(balance(points / [len(both[0]), len(both[1])]), abs=1e-12)
     assert prbep(*both) == pytest.approx(balance(points.astype(float)), abs=1e-9)
@@ -167,7 +169,7 @@ def test_eer_and_prbep_by_search(both):
 
 
 @pytest.mark.parametrize("distance", [1.0, 2.0, 4.0])
-def test_gaussian_scores_meet_the_closed_form(distance):
+def test_gaussian_scores_match_the_closed_form(distance):
     """At quantiles, not random draws, so that the bound is that of the step, 1 / n."""
     n = 100_000
     noise = ndtri((np.arange(n) + 0.5) / n)
@@ -184,7 +186,7 @@ def test_gaussian_scores_meet_the_closed_form(distance):
 
 
 @pytest.mark.parametrize("classes_without_one", [([], [1.0]), ([1.0], [])])
-def test_a_class_without_trials_is_not_reversed(classes_without_one):
+def test_an_empty_class_is_not_reported_as_reversed(classes_without_one):
     assert detection.reversal(*classes_without_one) is None
 
 
@@ -270,6 +272,19 @@ def by_roc_curve(target, nontarget):
     return (p_miss + p_fa) / 2, value
 
 
+@given(classes, st.randoms())
+def test_the_edge_alone_gives_the_equal_error_rate_of_the_whole_hull_to_the_bit(both, random):
+    scores = sort_scores(*both)
+    for _ in range(3):
+        weights = [np.array([random.randrange(4) for _ in scores.thresholds]) for _ in range(2)]
+        weighted = SortedScores(
+            scores.thresholds, scores.target * weights[0], scores.nontarget * weights[1]
+        )
+        if weighted.n_target and weighted.n_nontarget:
+            assert rocch_eer(weighted) == eer(weighted)
+    assert rocch_eer(scores) == eer(scores)
+
+
 RULES = {
     "kaldi": by_kaldi,
     "speechbrain": by_speechbrain,
@@ -279,7 +294,7 @@ RULES = {
 
 @pytest.mark.parametrize("method", RULES)
 @given(both=classes)
-def test_rules_walked_through(method, both):
+def test_each_eer_rule_equals_a_plain_walk_over_thresholds(method, both):
     rate, threshold = RULES[method](*both)
     found = equal_error(sort_scores(*both), method=method)
     assert found.rate == pytest.approx(rate, abs=1e-12)
@@ -290,7 +305,7 @@ def test_rules_walked_through(method, both):
 
 
 @given(classes, st.floats(1e-4, 1 - 1e-4))
-def test_actual_cost_by_counting(both, prior):
+def test_the_actual_cost_equals_a_count(both, prior):
     threshold = -np.log(prior / (1 - prior))
     misses = sum(score < threshold - 1e-9 for score in both[0])
     near = any(abs(score - threshold) <= 1e-9 for side in both for score in side)
@@ -304,7 +319,7 @@ def test_actual_cost_by_counting(both, prior):
 
 
 @given(classes, st.floats(0.001, 0.999))
-def test_true_accepts_by_search(both, bound):
+def test_true_accept_rates_equal_a_search(both, bound):
     found = tpr_at_fpr(*both, fpr=bound)
     best = 0.0
     for threshold in {*both[0], *both[1]}:
@@ -316,7 +331,7 @@ def test_true_accepts_by_search(both, bound):
     assert found.resolved == (len(both[1]) * bound >= 1)
 
 
-def test_true_accepts_at_round_numbers():
+def test_round_false_accept_rates_allow_the_exact_number_of_errors():
     """0.0001 of 10,000 is one, whatever rounding says."""
     nontarget = np.arange(10_000.0)
     for bound, allowed in ((1e-4, 1), (1e-3, 10), (1e-2, 100), (0.07, 700)):
@@ -336,14 +351,44 @@ def test_true_accepts_at_round_numbers():
         (81, 263, 0.2527, 0.3676),
     ],
 )
-def test_clopper_pearson_against_published_values(count, total, low, high):
+def test_clopper_pearson_equals_published_values(count, total, low, high):
     """The last row: R. Newcombe, Statistics in Medicine 17, 1998, table 1."""
     assert clopper_pearson(count, total - count) == pytest.approx((low, high), abs=5e-5)
 
 
 @given(classes)
-def test_auc_is_that_of_scikit_learn(both):
+def test_auc_equals_scikit_learn(both):
     target, nontarget = (np.clip(side, -1e9, 1e9) for side in both)  # which refuses infinite scores
     truth = [1] * len(target) + [0] * len(nontarget)
     expected = roc_auc_score(truth, np.concatenate([target, nontarget]))
     assert auc(target, nontarget) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_epsilon_equals_counts_at_the_threshold(seed):
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, 8, 40) + rng.integers(0, 4)
+    nontarget = rng.integers(0, 7, 120)
+    delta = rng.choice([0.0, 0.05])
+    found = empirical_epsilon(target, nontarget, fpr=0.2, delta=delta, level=0.9)
+    accepted = (target >= found.accepted.threshold).sum()
+    false = (nontarget >= found.accepted.threshold).sum()
+    assert false <= 0.2 * 120
+    least = stats.binomtest(accepted, 40).proportion_ci(0.9, method="exact").low
+    most = stats.binomtest(false, 120).proportion_ci(0.9, method="exact").high
+    rates = [(accepted / 40, false / 120), (least, most)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = [np.log(max(true - delta, rate) / rate) for true, rate in rates]
+    if accepted <= 40 * delta:
+        expected[0] = 0.0
+    assert (found.value, found.low) == pytest.approx(expected, abs=1e-9)
+
+
+def test_epsilon_without_a_false_accept_is_infinite_and_bounded_from_below():
+    found = empirical_epsilon(np.ones(50), np.zeros(1000), fpr=0.001)
+    assert found.value == np.inf
+    assert found.low == pytest.approx(np.log(0.025 ** (1 / 50) / (1 - 0.025 ** (1 / 1000))))
+    assert empirical_epsilon(np.zeros(50), np.ones(1000), fpr=0.001).low == 0
+    with pytest.raises(DataError, match="delta"):
+        empirical_epsilon([1.0], [0.0], fpr=0.1, delta=1.0)

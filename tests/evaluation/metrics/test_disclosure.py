@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import quad
+from scipy.integrate import quad, trapezoid
 from scipy.special import ndtri
 
 from evaluation.metrics import min_ece, sort_scores
@@ -35,7 +35,7 @@ def entropy(prior):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_population_is_the_integral_over_priors(seed):
+def test_population_disclosure_equals_the_integral_over_priors(seed):
     rng = np.random.default_rng(seed)
     target, nontarget = rng.normal(seed, 1, 40).round(1), rng.normal(0, 1, 90).round(1)
     gained = quad(
@@ -65,7 +65,7 @@ def test_population_is_the_integral_over_priors(seed):
         -40.0,
     ],
 )
-def test_disclosure_to_its_last_digits(llr):
+def test_disclosure_is_exact_to_its_last_digits(llr):
     """Exact arithmetic on a Taylor series of exp that is long enough; plain floats are 29 % off at 1e-5."""
     a = Fraction(llr)
     grown, term = Fraction(0), Fraction(1)
@@ -78,14 +78,14 @@ def test_disclosure_to_its_last_digits(llr):
     assert float(disclosure(np.array([llr]))[0]) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
-def test_disclosure_at_the_ends():
+def test_disclosure_has_its_limits_at_the_ends():
     found = disclosure(np.array([0.0, np.inf, -np.inf, 709.0, 1e5, -1e5]))
     assert found[:5].tolist() == [0.0, 0.25, -np.inf, 0.25, 0.25]
     assert found[5] == pytest.approx(-1e5 / 2 + 0.75)
 
 
 @given(classes)
-def test_bounds_and_exchange_of_the_classes(both):
+def test_disclosure_is_bounded_and_symmetric_in_the_classes(both):
     found = zebra(*both)
     assert -1e-15 <= found.population <= 1 / np.log(4)
     assert 0 <= found.individual <= found.individual_ceiling + 1e-12
@@ -105,7 +105,7 @@ def test_gaussian_scores_converge_at_the_rate_of_their_number(distance):
     assert np.log10(errors[0] / errors[2]) / 2 > 0.6
 
 
-def test_ceiling_against_published_values():
+def test_the_ceiling_equals_published_values():
     assert individual_ceiling(500, 1000) == pytest.approx(3.0009, abs=5e-5)
     assert individual_ceiling(548, 11196) == pytest.approx(4.05, abs=5e-3)
     assert individual_ceiling(1, 1) == pytest.approx(np.log10(2))
@@ -130,11 +130,11 @@ def test_ceiling_against_published_values():
         *[(5.5, "E"), (6, "E"), (6.1, "F"), (np.inf, "F")],
     ],
 )
-def test_tags_are_closed_above(value, name):
+def test_categories_include_their_upper_end(value, name):
     assert tag(value) == name
 
 
-def test_printed_values():
+def test_values_are_printed_with_the_digits_of_the_reference():
     texts = {
         0.0: "0",
         0.5: "0.500",
@@ -146,7 +146,7 @@ def test_printed_values():
     assert {value: format_value(value) for value in texts} == texts
 
 
-def test_a_scale_from_a_file(tmp_path):
+def test_a_scale_is_read_from_a_file(tmp_path):
     path = tmp_path / "scale.yaml"
     path.write_text("none: 0\nlow: 1.5\nhigh: .inf\n")
     scale = read_scale(path)
@@ -192,7 +192,7 @@ def by_histograms(mated, other, omega):
         elif omega * (first[place] / second[place]) > 1:
             ratio = omega * (first[place] / second[place])
             local[place] = 2 * (ratio / (1 + ratio)) - 1
-    return float(np.trapezoid(local * first, (edges[1:] + edges[:-1]) / 2))
+    return float(trapezoid(local * first, (edges[1:] + edges[:-1]) / 2))
 
 
 @given(
@@ -201,7 +201,7 @@ def by_histograms(mated, other, omega):
     st.sampled_from([0.1, 1.0, 3.0]),
     st.integers(0, 3),
 )
-def test_binning_to_the_last_bit(seed, count, omega, digits):
+def test_histograms_equal_the_reference_to_the_last_bit(seed, count, omega, digits):
     rng = np.random.default_rng(seed)
     mated, other = rng.normal(1, 1, count).round(digits), rng.normal(0, 1, 2 * count).round(digits)
     if np.ptp(np.concatenate([mated, other])) == 0:
@@ -210,7 +210,7 @@ def test_binning_to_the_last_bit(seed, count, omega, digits):
 
 
 @pytest.mark.parametrize("distance", ["0.2", "1", "2", "4"])
-def test_both_estimates_meet_the_closed_form(distance):
+def test_both_estimates_match_the_closed_form(distance):
     expected = json.loads((DATA / "closed_forms.json").read_text())[distance]["D_sys"]
     noise = ndtri((np.arange(100_000) + 0.5) / 100_000)
     target = noise + float(distance)
@@ -229,7 +229,7 @@ def test_both_estimates_meet_the_closed_form(distance):
         (np.arange(50.0), np.arange(50.0), "uncertain: 50 target trials give 5 bins only"),
     ],
 )
-def test_caveats(target, nontarget, words):
+def test_doubtful_values_have_a_caveat(target, nontarget, words):
     caveat = d_sys_caveat(d_sys(target, nontarget), sort_scores(target, nontarget))
     assert caveat.startswith(words)
 

@@ -80,7 +80,7 @@ def test_the_report_has_the_promised_keys(scores):
     )
 
 
-def test_infinite_and_undefined_numbers_have_a_reason():
+def test_infinite_and_undefined_values_have_a_note():
     report = json.loads(to_json(evaluate([-np.inf, 1.0], [0.0, -np.inf]).to_dict()))
     assert report["cllr"] == report["calibration_loss"] == "inf"
     assert report["d_sys"] is None
@@ -95,13 +95,13 @@ def test_infinite_and_undefined_numbers_have_a_reason():
     assert "Infinity" not in everything
 
 
-def test_probabilities_are_no_log_likelihood_ratios_but_decisions_may_be():
+def test_probabilities_are_reported_and_hard_decisions_are_not():
     assert "all scores are between 0 and 1" in evaluate([0.5, 1.0], [0.0, 0.5]).notes["cllr"]
     assert "cllr" not in evaluate([0.0, 1.0], [0.0, 1.0]).notes
     assert "cllr" not in evaluate([0.5, 2.0], [0.0, 0.5]).notes
 
 
-def test_the_result_is_frozen_and_has_flat_names(scores):
+def test_the_result_is_immutable_and_has_flat_names(scores):
     result = evaluate(*scores)
     with pytest.raises(FrozenInstanceError):
         result.cllr = 0.0
@@ -114,14 +114,14 @@ def test_the_result_is_frozen_and_has_flat_names(scores):
 
 
 @given(classes, st.randoms(use_true_random=False))
-def test_order_of_the_trials_changes_nothing(both, random):
+def test_the_order_of_trials_changes_nothing(both, random):
     values = evaluate(*both).values()
     again = evaluate(*(random.sample(side, len(side)) for side in both)).values()
     assert again == pytest.approx(values, rel=1e-12, nan_ok=True)
 
 
 @given(classes)
-def test_increasing_maps_change_no_metric_of_the_order(both):
+def test_increasing_maps_change_no_rank_metric(both):
     values = evaluate(*both).values()
     rank = {score: place for place, score in enumerate(sorted({*both[0], *both[1]}))}
     mapped = evaluate(*([rank[score] ** 3 - 5.0 for score in side] for side in both)).values()
@@ -136,7 +136,7 @@ def test_increasing_maps_change_no_metric_of_the_order(both):
     st.lists(st.integers(0, 3), min_size=12, max_size=12),
     st.sampled_from(sorted(CONVENTIONS)),
 )
-def test_weights_are_repetition(both, numbers, way):
+def test_weights_equal_repetition(both, numbers, way):
     weights = [np.array([1, *numbers[1:]][: len(side)]) for side in both]
     weighted = evaluate(
         sort_scores(*both, target_weights=weights[0], nontarget_weights=weights[1]), convention=way
@@ -147,7 +147,7 @@ def test_weights_are_repetition(both, numbers, way):
     assert weighted.values() == pytest.approx(repeated.values(), rel=1e-12, abs=1e-12, nan_ok=True)
 
 
-def test_the_threshold_is_that_of_the_reported_rate(scores):
+def test_the_threshold_belongs_to_the_reported_rate(scores):
     methods = {"vpc2022": "kaldi", "vpc2024": "speechbrain"}
     for convention in CONVENTIONS:
         rounded = [side.astype(np.float32) for side in scores] if convention in methods else scores
@@ -157,7 +157,7 @@ def test_the_threshold_is_that_of_the_reported_rate(scores):
         assert evaluate(*scores, convention=convention).threshold_at_eer == expected
 
 
-def test_underflow_is_infinite_by_convention_alone():
+def test_underflow_is_infinite_only_by_convention():
     target, nontarget = [-800.0, 3.0], [0.0]
     assert evaluate(target, nontarget).cllr == pytest.approx(
         (800 / np.log(2) + np.log2(1 + np.exp(-3))) / 4 + 0.5
@@ -167,7 +167,7 @@ def test_underflow_is_infinite_by_convention_alone():
     assert "underflows" in found.notes["cllr"]
 
 
-def test_fractional_weights_need_the_default():
+def test_fractional_weights_need_the_default_convention():
     scores = sort_scores([1.0, 2.0], [0.0], target_weights=[0.5, 1.0])
     assert evaluate(scores).n_target == 1.5
     with pytest.raises(DataError, match="whole numbers as weights"):
@@ -205,9 +205,7 @@ NATURAL = np.random.default_rng(5).normal(2, 2, 300), np.random.default_rng(6).n
         (lambda llr: 20 * llr, "no calibrated LLRs"),
     ],
 )
-def test_scores_that_are_no_log_likelihood_ratios_are_named_wherever_they_are_taken_for_such(
-    change, words, caplog
-):
+def test_uncalibrated_scores_are_reported_by_every_function_that_needs_llrs(change, words, caplog):
     given = [change(side) for side in NATURAL]
     for metric in (cllr, partial(ece, prior=0.1), partial(act_dcf, p_target=0.5)):
         caplog.clear()
@@ -243,7 +241,7 @@ def crossed(n_models, offset, seed=0):
     return Scores.from_ids(*ids, values.ravel()), Key.from_ids(*ids, truth.ravel())
 
 
-def test_scores_with_an_offset_for_each_test_are_told_by_a_search():
+def test_scores_with_an_offset_for_each_test_are_detected():
     scores, key = crossed(20, 30.0)
     note = evaluate(scores, key).notes["identification"]
     values = scores.values.reshape(-1, 20)  # the tables are in this order

@@ -48,7 +48,7 @@ def table_of(*rows):
 # a metric of one's own
 
 
-def test_a_metric_of_ones_own_is_in_values_json_and_tables():
+def test_a_user_defined_metric_appears_in_values_json_and_tables():
     plain = evaluate([-1.0, 1.0, 2.0, 3.0], [-2.0, -1.0])
     found = evaluate([-1.0, 1.0, 2.0, 3.0], [-2.0, -1.0], metrics=table_of(MINE))
     assert found.accepted == 0.75
@@ -62,7 +62,7 @@ def test_a_metric_of_ones_own_is_in_values_json_and_tables():
     assert low.notes["accepted"] == "below a half under zebra-2020"
 
 
-def test_a_metric_with_points_and_one_made_of_others():
+def test_metrics_may_have_points_or_depend_on_others():
     shares = Metric("quantile", quantile, "score at {}", points=("0.25", "0.5"))
     ratio = Metric("ratio", lambda eer, cost: eer / cost, of=("eer.rocch", "min_dcf.0.5"))
     powers = Metric(
@@ -112,7 +112,7 @@ def test_a_metric_with_points_and_one_made_of_others():
         ),
     ],
 )
-def test_a_table_that_cannot_be_is_refused(rows, words):
+def test_an_inconsistent_table_is_refused(rows, words):
     with pytest.raises(DataError, match=re.escape(words)):
         evaluate([1.0, 2.0], [0.0], metrics=rows).values()
 
@@ -142,7 +142,7 @@ def line_of(metric):
     return f"| `{metric.name}{points}` | {metric.about} | {metric.unit.name} | {metric.worse} | {method.name} |"
 
 
-def test_the_page_has_the_table():
+def test_the_page_contains_the_table():
     text = (DOCS / "metrics.md").read_text()
     _, table = text.split(
         "| name | what it is | unit | worse | interval |\n|---|---|---|---|---|\n"
@@ -158,7 +158,7 @@ def test_the_example_of_the_page_runs(capsys):
     assert capsys.readouterr().out == example[2]
 
 
-def test_a_metric_of_a_users_file_enters_the_command(tmp_path):
+def test_the_command_loads_a_metric_from_a_file(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from evaluation.metrics import FRACTION, Metric\n"
         "def share(scores):\n"

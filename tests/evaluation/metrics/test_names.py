@@ -18,11 +18,11 @@ def ours():
     return {(module, name) for module, name in found if module in modules}
 
 
-def test_the_page_names_many():
+def test_the_page_lists_many_names():
     assert len(ours()) >= 30
 
 
 @pytest.mark.parametrize(("module", "name"), sorted(ours()))
-def test_each_name_is_there(module, name):
+def test_every_listed_name_exists(module, name):
     found = importlib.import_module(f"evaluation.{module}")
     assert hasattr(found, name) or name.endswith("_")

@@ -74,7 +74,7 @@ def rounding_of_population(name):
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_hull_costs_and_prbep_of_sidekit(name):
+def test_hull_costs_and_prbep_equal_sidekit(name):
     expected, vertices = GOLDEN[name]["sidekit"], sorted_scores(name).hull
     close(result(name, "default").eer["rocch"], expected["rocch_eer"])
     close(prbep(sorted_scores(name)), expected["prbep"], 1e-9 * max(1.0, expected["prbep"]))
@@ -99,7 +99,7 @@ def _same_hull(vertices, p_miss, p_fa):
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_costs_of_pybosaris(name):
+def test_minimum_costs_equal_pybosaris(name):
     expected, found = GOLDEN[name]["pybosaris"], result(name, "bosaris")
     close(found.eer["rocch"], expected["eer"])
     close(found.min_cllr, expected["min_cllr"])
@@ -112,7 +112,7 @@ def test_costs_of_pybosaris(name):
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_actual_costs_of_pybosaris(name):
+def test_actual_costs_equal_pybosaris(name):
     expected, found = GOLDEN[name]["pybosaris"], result(name, "bosaris")
     close(found.cllr, expected["cllr"])
     for prior, point in zip(PRIORS, expected["act_dcf_norm"], strict=True):
@@ -123,13 +123,13 @@ def test_actual_costs_of_pybosaris(name):
 
 
 @pytest.mark.parametrize("name", known("kaldi_eer"))
-def test_eer_of_kaldi(name):
+def test_the_kaldi_eer_equals_kaldi(name):
     close(result(name, "vpc2022").eer["kaldi"], GOLDEN[name]["kaldi_eer"], 1e-15)
     close(result(name, "default").eer["kaldi"], GOLDEN[name]["kaldi_eer"], 1e-15)
 
 
 @pytest.mark.parametrize("name", known("speechbrain_eer_f32"))
-def test_eer_of_speechbrain(name):
+def test_the_speechbrain_eer_equals_speechbrain(name):
     rate, threshold = GOLDEN[name]["speechbrain_eer_f32"]
     close(result(name, "vpc2024").eer["speechbrain"], rate, 1e-7)  # its rates are float32
     close(result(name, "default").eer["speechbrain"], rate, 1e-7)
@@ -138,13 +138,13 @@ def test_eer_of_speechbrain(name):
 
 
 @pytest.mark.parametrize("name", known("sklearn_interp_eer"))
-def test_interpolated_eer_of_scikit_learn(name):
+def test_the_interpolated_eer_equals_scikit_learn(name):
     # brentq's tolerance
     close(result(name, "default").eer["interpolated"], GOLDEN[name]["sklearn_interp_eer"], 1e-11)
 
 
 @pytest.mark.parametrize("name", known("spkanon_eer"))
-def test_nearest_eer_of_spkanon_eval(name):
+def test_the_nearest_eer_equals_spkanon_eval(name):
     false_alarms, mean = GOLDEN[name]["spkanon_eer"]
     point = equal_error(sorted_scores(name), method="nearest")
     close(point.p_fa, false_alarms, 1e-15)
@@ -155,7 +155,7 @@ def test_nearest_eer_of_spkanon_eval(name):
 
 
 @pytest.mark.parametrize("name", known("zebra"))
-def test_zebra_to_the_last_digits_in_its_convention(name):
+def test_zebra_equals_the_reference_under_its_convention(name):
     expected, found = GOLDEN[name]["zebra"], result(name, "zebra-2020")
     close(found.zebra.population, expected["population"], rounding_of_population(name))
     close(found.zebra.individual, expected["individual"], 1e-12)
@@ -174,7 +174,7 @@ def test_zebra_to_the_last_digits_in_its_convention(name):
 @pytest.mark.parametrize(
     "name", known("zebra", [name for name in SETS if name not in (*TIED, "reversed")])
 )
-def test_the_default_differs_from_zebra_by_its_rise_alone(name):
+def test_the_default_differs_from_zebra_only_by_its_smoothing(name):
     """It adds up to 1e-6 nat to LLRs: 4.4e-7 in log10, less in the means."""
     expected, found = GOLDEN[name]["zebra"], result(name, "default")
     few = 1e-7 if name == "tiny_3v5" else 2e-9
@@ -188,14 +188,14 @@ def test_the_default_differs_from_zebra_by_its_rise_alone(name):
 
 
 @pytest.mark.parametrize("name", known("zebra", [name for name in WHOLE if name != "with_inf"]))
-def test_cross_entropy_of_zebra(name):
+def test_cross_entropy_equals_zebra(name):
     found = ece(sorted_scores(name), prior=np.array(PRIORS))
     np.testing.assert_allclose(found, GOLDEN[name]["zebra"]["actECE"], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", known("vpc24_min_cllr_eer"))
 @pytest.mark.parametrize("convention", ["vpc2022", "vpc2024"])
-def test_challenge_values(name, convention):
+def test_values_equal_those_of_the_challenges(name, convention):
     found = result(name, convention)
     least, rate = GOLDEN[name]["vpc24_min_cllr_eer"]
     close(found.min_cllr, least, 1e-13)
@@ -207,7 +207,7 @@ def test_challenge_values(name, convention):
 
 
 @pytest.mark.parametrize("name", known("D_sys", WHOLE))
-def test_linkability_to_the_last_bit(name):
+def test_linkability_equals_the_references_to_the_last_bit(name):
     for tool, omega in (("D_sys", 1.0), ("audmetric_D_sys", 1.0), ("D_sys_omega0.5", 0.5)):
         found, expected = d_sys(sorted_scores(name), omega=omega), float(GOLDEN[name][tool])
         assert found == expected or (np.isnan(found) and np.isnan(expected))
@@ -225,7 +225,9 @@ def test_linkability_to_the_last_bit(name):
         ("separated", 0.0, 0.0, 1 / np.log(4), np.log10(1002), "C", 1.0),
     ],
 )
-def test_the_tie_safe_truth(name, rocch, least, population, individual, tag, linkability):
+def test_tied_scores_have_their_exact_values(
+    name, rocch, least, population, individual, tag, linkability
+):
     found = result(name, "default")
     assert found.eer["rocch"] == rocch
     assert found.min_cllr == least
@@ -235,7 +237,7 @@ def test_the_tie_safe_truth(name, rocch, least, population, individual, tag, lin
     assert found.d_sys_pav == linkability
 
 
-def test_three_against_five_by_hand():
+def test_three_targets_and_five_nontargets_equal_hand_computed_values():
     """In the order of scores n n n t n t n t: blocks of (targets, nontargets) are (0, 3), (2, 2), (1, 0)."""
     found, pooled = result("tiny_3v5", "default"), sorted_scores("tiny_3v5").blocks
     assert (pooled.target.tolist(), pooled.nontarget.tolist()) == ([0, 2, 1], [3, 2, 0])
@@ -247,13 +249,13 @@ def test_three_against_five_by_hand():
     assert found.eer["rocch"] == 0.25
 
 
-def test_quantised_scores_stay_what_they_are():
+def test_quantised_scores_are_evaluated_unchanged():
     """Breaking the ties would give 11.0 % instead of 17.1 %."""
     close(result("quantised_0.5", "default").eer["rocch"], 0.171136638452237, 1e-13)
     close(result("quantised_0.5", "zebra-2020").eer["rocch"], 0.11007009345794393, 1e-13)
 
 
-def test_infinite_scores_are_legal():
+def test_infinite_scores_are_allowed():
     found = result("with_inf", "default")
     close(found.eer["interpolated"], 0.154, 1e-13)
     assert found.cllr == np.inf
@@ -267,7 +269,7 @@ def test_infinite_scores_are_legal():
 
 
 @pytest.mark.parametrize("name", RANKS)
-def test_the_largest_sets_whole(name, shared):
+def test_the_largest_sets_equal_the_references(name, shared):
     with np.load(shared / "golden" / "evaluation" / "inputs.npz") as file:
         found = evaluate(sort_scores(file[f"{name}/tar"], file[f"{name}/non"]), priors=PRIORS)
     close(found.cllr, GOLDEN[name]["zebra"]["cllr_act"], 1e-12)
@@ -284,7 +286,7 @@ def test_the_largest_sets_whole(name, shared):
 @pytest.mark.parametrize(
     ("system", "published"), [("cosine", "15.6"), ("lda", "7.937"), ("plda", "5.652")]
 )
-def test_kaldi_systems_on_voxceleb(shared, system, published):
+def test_kaldi_systems_on_voxceleb_have_their_published_eer(shared, system, published):
     folder = shared / "scores" / "voxceleb1_ivector"
     target, nontarget = read_split(
         folder / f"{system}_scores.gz", folder / "voxceleb1_trials_sv.gz"
@@ -295,7 +297,7 @@ def test_kaldi_systems_on_voxceleb(shared, system, published):
 
 
 @pytest.mark.golden
-def test_tno_in_sre_2008(shared):
+def test_the_tno_system_of_sre_2008_has_its_published_figures(shared):
     path = shared / "scores" / "sre2008_tno" / "tno.2008.tsv.gz"
     choice = Choice(segment=("test", "chan"))
     target, nontarget = read_split(path, path, scores_columns=choice, key_columns=choice)
@@ -309,7 +311,7 @@ def test_tno_in_sre_2008(shared):
 
 
 @pytest.mark.golden
-def test_radboud_in_evalita_2009(shared):
+def test_the_radboud_system_of_evalita_2009_has_its_published_figures(shared):
     path = shared / "scores" / "evalita2009_ru" / "ru.2009.table.gz"
     choice = Choice(segment=("test", "mcond"))
     target, nontarget = read_split(path, path, scores_columns=choice, key_columns=choice)

@@ -25,7 +25,7 @@ def pooled_by_hand(sequence):
 
 
 @given(classes)
-def test_scores_by_counting(both):
+def test_runs_of_scores_equal_a_count(both):
     scores = sort_scores(*both)
     values = sorted({value + 0.0 for value in (*both[0], *both[1])})
     assert scores.thresholds.tolist() == values
@@ -42,7 +42,7 @@ def test_scores_by_counting(both):
 
 
 @given(classes)
-def test_blocks_by_hand(both):
+def test_blocks_equal_pooling_by_hand(both):
     scores = sort_scores(*both)
     blocks = scores.blocks
     expected = pooled_by_hand(
@@ -63,7 +63,7 @@ def test_blocks_by_hand(both):
 
 
 @given(classes)
-def test_laplace_adds_a_trial_of_each_class_at_both_ends(both):
+def test_laplace_smoothing_adds_a_trial_of_each_class_at_both_ends(both):
     """Its definition: single trials target, nontarget below and above all scores, pooled, then taken out again."""
     scores = sort_scores(*both)
     pairs = list(zip(scores.target.tolist(), scores.nontarget.tolist(), strict=True))
@@ -81,7 +81,7 @@ def test_laplace_adds_a_trial_of_each_class_at_both_ends(both):
     assert len(blocks.per_score()) == len(scores)
 
 
-def test_scores_without_weight_belong_to_a_block_and_change_nothing():
+def test_scores_with_zero_weight_join_a_block_and_change_nothing():
     thresholds = np.arange(6.0)
     target, nontarget = np.array([0.0, 0, 1, 0, 2, 0]), np.array([0.0, 2, 0, 0, 1, 0])
     kept = target + nontarget > 0

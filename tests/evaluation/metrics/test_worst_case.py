@@ -43,7 +43,7 @@ def gallery(n_speakers, n_segments, distance, seed=0):
     )
 
 
-def test_first_trap_the_end_block_hangs_on_its_count_alone():
+def test_the_end_block_depends_only_on_its_count():
     """However far the target trials lie above the others, the LLR is log((n + 1) N_nontarget / N_target)."""
     nontarget = np.linspace(-3, 0, 40)
     found = [
@@ -67,7 +67,7 @@ def test_first_trap_the_end_block_hangs_on_its_count_alone():
     assert by_gaussians[2] > 10 * by_gaussians[0]
 
 
-def test_second_trap_with_labels_exchanged_it_gives_nothing():
+def test_swapped_labels_give_no_evidence():
     rng = np.random.default_rng(1)
     target, nontarget = rng.normal(9, 1, 200), rng.normal(-9, 1, 300)
     there, exchanged = worst_case(target, nontarget), worst_case(nontarget, target)
@@ -85,7 +85,7 @@ def test_second_trap_with_labels_exchanged_it_gives_nothing():
     )
 
 
-def test_gaussians_against_scipy_with_ties_and_weights():
+def test_gaussian_llrs_equal_scipy_with_ties_and_weights():
     rng = np.random.default_rng(3)
     target, nontarget = rng.normal(1, 2, 60).round(1), rng.normal(0, 1, 80).round(1)
     scores = sort_scores(target, nontarget)
@@ -100,7 +100,7 @@ def test_gaussians_against_scipy_with_ties_and_weights():
 
 
 @pytest.mark.parametrize("freedom", [1.5, 4.0, 8.0])
-def test_student_has_the_largest_likelihood(freedom):
+def test_the_student_fit_maximises_the_likelihood(freedom):
     """Nothing near it is likelier, and moving scores moves the fit alone."""
     x = stats.t.rvs(freedom, size=800, random_state=5)
     weights = np.ones(len(x))
@@ -117,7 +117,7 @@ def test_student_has_the_largest_likelihood(freedom):
 
 
 @pytest.mark.parametrize("count", [2, 5, 100])
-def test_ranks_have_a_closed_form(count):
+def test_evidence_from_ranks_matches_its_closed_form(count):
     # chance tells nothing
     assert rank_llrs(np.full(count, 1 / count)) == pytest.approx(np.zeros(count), abs=1e-12)
     rng = np.random.default_rng(count)
@@ -136,13 +136,13 @@ def test_ranks_have_a_closed_form(count):
     assert rank_evidence(first, n_rows).llr == pytest.approx(np.log(n_rows * count + 1))
 
 
-def test_galleries_of_two_sizes_are_looked_at_one_by_one():
+def test_galleries_of_different_sizes_are_evaluated_separately():
     found = rank_evidence_of(Ranks([0] * 9 + [1, 0], 0, [3] * 9 + [1, 1]))
     assert found.llr == pytest.approx(np.log(9 * 4 + 1))
     assert "rank 1 of 4" in found.note
 
 
-def test_what_cannot_be_said_is_said_to_be_so():
+def test_undefined_worst_cases_have_a_note():
     found = worst_case([np.inf, 1.0], [0.0, -1.0])
     assert np.isnan(found.gaussian.llr)
     assert "infinite evidence" in found.gaussian.note

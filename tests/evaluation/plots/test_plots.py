@@ -44,6 +44,8 @@ from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 
+pytestmark = pytest.mark.whole
+
 
 def scores(name, distance, scale=1.0, offset=0.0):
     """LLRs of Gaussian scores, then miscalibrated, without a random number: their quantiles."""
@@ -174,7 +176,7 @@ def assert_alike(found, expected, where=""):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data, kind):
+def test_plots_equal_their_approved_pictures(data, kind):
     wanted, now = (
         data / "plots" / f"{kind}.json",
         json.loads(json.dumps(shown_by(KINDS[kind](SYSTEMS)))),
@@ -188,7 +190,7 @@ def test_a_plot_shows_what_it_showed_when_it_was_looked_at(data, kind):
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind, tmp_path):
+def test_a_narrow_plot_omits_title_and_notes(kind, tmp_path):
     usual, narrow = (
         DRAWN[kind](SYSTEMS),
         DRAWN[kind](SYSTEMS, title="", notes=False, width=3.4, path=tmp_path / "x.pdf"),
@@ -205,7 +207,7 @@ def test_a_plot_for_one_column_of_a_paper_without_title_and_notes(kind, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["ece", "nece", "ape", "nber"])
-def test_one_of_both_curves_is_drawn(kind):
+def test_a_single_curve_can_be_selected(kind):
     """The line of a system, with the values that it has where both are drawn."""
     both = KINDS[kind](SYSTEMS).axes[0].lines
     for curves, first in (("actual", 1), ("minimum", 2)):
@@ -222,7 +224,7 @@ def test_one_of_both_curves_is_drawn(kind):
 
 
 @pytest.mark.parametrize("corner", plots.CORNERS)
-def test_the_legend_can_be_in_a_corner(corner):
+def test_the_legend_can_be_placed_in_a_corner(corner):
     figure, usual = plot_det(SYSTEMS, legend=corner), plot_det(SYSTEMS)
     assert not figure.legends
     assert figure.get_figheight() < usual.get_figheight()
@@ -266,7 +268,7 @@ def test_the_legend_can_be_sorted(draw_kind, order):
 @pytest.mark.parametrize(
     "plot", ["plot_det", "plot_roc", "plot_ece", "plot_ape", "plot_zebra", "plot_histogram"]
 )
-def test_scores_and_a_key_and_sorted_scores_are_taken_in_place_of_two_arrays(plot):
+def test_plots_accept_scores_with_a_key_and_sorted_scores(plot):
     values, is_target = np.array([2.0, -1.0, 0.5, 1.5]), np.array([True, False, False, True])
     ids = ["a"] * 4, ["1", "2", "3", "4"]
     listed, key = Scores.from_ids(*ids, values), Key.from_ids(*ids, is_target)
@@ -295,7 +297,7 @@ def test_infinite_scores_can_be_plotted(tmp_path):
 
 
 @pytest.mark.parametrize("window", plots.WINDOWS)
-def test_every_window_is_drawn_without_a_warning_on_its_axes(tmp_path, window):
+def test_every_window_is_drawn_without_warnings(tmp_path, window):
     systems = [system(f"system {number} $x_", 1.0 + number) for number in range(4)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -314,7 +316,7 @@ def test_every_window_is_drawn_without_a_warning_on_its_axes(tmp_path, window):
     )
 
 
-def test_windows_are_those_of_the_peer():
+def test_windows_equal_those_of_sidekit():
     ends = {name: (window.p_fa, window.p_miss) for name, window in plots.WINDOWS.items()}
     assert ends == {
         "old": ((5e-4, 0.5), (5e-4, 0.5)),
@@ -327,7 +329,7 @@ def test_windows_are_those_of_the_peer():
 @pytest.mark.parametrize(
     ("prior", "effective"), [(None, effective_prior(0.01, 10, 1)), (0.5, 0.5), (0.05, 0.05)]
 )
-def test_the_min_dcf_point_stands_at_the_prior(prior, effective):
+def test_the_min_dcf_point_lies_at_the_prior(prior, effective):
     one = system(distance=2.0)
     figure = plot_det([one], prior=prior)
     cost, p_miss, p_fa = hull_min_dcf(*one[1:], prior=effective)
@@ -341,7 +343,7 @@ def test_the_min_dcf_point_stands_at_the_prior(prior, effective):
     assert f"prior {effective:.3g}" in legend_title(figure)
 
 
-def test_the_rule_of_30_is_drawn_inside_the_window_alone():
+def test_the_rule_of_30_is_drawn_only_inside_the_window():
     def drawn(figure):
         dotted = [line for line in figure.axes[0].lines if line.get_linewidth() == 1.1]
         across = [
@@ -358,7 +360,7 @@ def test_the_rule_of_30_is_drawn_inside_the_window_alone():
     assert drawn(plot_det([system(n_target=20, n_nontarget=40)], window="sre10")) == ([], [])
 
 
-def test_a_curve_outside_the_window_is_said_to_be():
+def test_a_curve_outside_the_window_is_noted():
     texts = labels(
         plot_det([("perfect", [2.0, 3.0], [0.0, 1.0]), ("none", [1.0], [1.0]), system()])
     )
@@ -370,7 +372,7 @@ def test_a_curve_outside_the_window_is_said_to_be():
 @pytest.mark.parametrize(
     ("distance", "lowest", "highest"), [(3.0, 5e-4, 0.5), (0.35, 5e-4, 0.8), (6.6, 1e-4, 0.5)]
 )
-def test_the_window_grows_with_what_must_be_seen(distance, lowest, highest):
+def test_the_window_grows_to_show_the_curves(distance, lowest, highest):
     figure = plot_det([system(distance=distance, n_target=5000)], prior=0.5)
     axes = figure.axes[0]
     assert ndtr(axes.get_xlim()) == pytest.approx((lowest, highest))
@@ -380,7 +382,7 @@ def test_the_window_grows_with_what_must_be_seen(distance, lowest, highest):
     assert "outside" not in labels(figure)[0]
 
 
-def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull():
+def test_the_eer_lies_on_the_diagonal_and_the_curve_near_its_hull():
     one = system(distance=1.0)
     figure = plot_det([one])
     lines = figure.axes[0].lines
@@ -402,7 +404,7 @@ def test_the_eer_stands_on_the_diagonal_and_the_curve_beside_its_hull():
 # ---- other plots of scores
 
 
-def test_the_roc_runs_through_its_rates():
+def test_the_roc_passes_through_its_rates():
     _, target, nontarget = SYSTEMS[1]
     figures = [plots.plot_roc(SYSTEMS[1:2], lowest_fpr=lowest) for lowest in (0, 1e-2, None)]
     line, logarithmic = (figure.axes[0].lines[1] for figure in figures[:2])
@@ -422,7 +424,7 @@ def test_the_roc_runs_through_its_rates():
     assert [text for _, text in ticks(figures[2].axes[0].xaxis)] == ["0.001", "0.01", "0.1", "1"]
 
 
-def test_the_legend_of_zebra_is_that_of_the_reference():
+def test_the_zebra_legend_equals_the_reference():
     expected = ["perfect privacy (0, 0, 0)", *(f"{name} ({zebra(a, b)})" for name, a, b in SYSTEMS)]
     assert labels(plots.plot_zebra(SYSTEMS)) == expected
     assert re.fullmatch(r"original \(0\.\d{3}, \d\.\d{3}, [A-F]\)", expected[1])
@@ -438,7 +440,7 @@ def test_the_legend_of_zebra_is_that_of_the_reference():
     assert looks[1] == plots.plot_zebra([("x", *SYSTEMS[0][1:])] * 6).axes[0].lines[6].get_color()
 
 
-def test_curves_over_the_prior_are_the_metrics():
+def test_curves_over_the_prior_equal_the_metrics():
     _, target, nontarget = SYSTEMS[1]
     figures = [
         plots.plot_ece(SYSTEMS[1:2]),
@@ -477,7 +479,7 @@ def test_curves_over_the_prior_are_the_metrics():
     assert all(numbers in labels(figure)[1] for figure in figures[:4])
 
 
-def test_the_range_of_priors_and_the_eer():
+def test_the_range_of_priors_and_the_eer_line_can_be_set():
     """The EER is the highest least error rate over all priors: the dotted curve touches its line from below."""
     figure = plots.plot_ape(SYSTEMS[1:], log_odds=(-3, 2.5), with_eer=True)
     default, *drawn = figure.axes[0].lines
@@ -501,7 +503,7 @@ def test_the_range_of_priors_and_the_eer():
     ("scale", "offset", "warned"),
     [(1.0, 0.0, False), (0.05, 0.0, True), (1.0, 6.0, True), (1.3, 0.1, False)],
 )
-def test_scores_that_are_no_llrs_are_warned_of(scale, offset, warned, caplog):
+def test_uncalibrated_scores_raise_a_warning(scale, offset, warned, caplog):
     one = scores("a", 3.0, scale, offset)
     for draw in (plots.plot_ece, plots.plot_ape):
         caplog.clear()
@@ -509,7 +511,7 @@ def test_scores_that_are_no_llrs_are_warned_of(scale, offset, warned, caplog):
         assert ("plot of a: the scores are no calibrated LLRs" in caplog.text) == warned
 
 
-def test_reversed_scores_are_warned_of(caplog):
+def test_reversed_scores_raise_a_warning(caplog):
     name, target, nontarget = SYSTEMS[0]
     plot_det([(name, nontarget, target)])
     assert "plot of original: REVERSED? target trials score below" in caplog.text
@@ -547,7 +549,7 @@ def test_calibrated_scores_lie_on_the_diagonal():
 
 
 @pytest.mark.parametrize("lower_is_better", [True, False])
-def test_better_utility_is_to_the_right(lower_is_better):
+def test_better_utility_is_drawn_to_the_right(lower_is_better):
     axes = plot_privacy_utility(POINTS, lower_is_better=lower_is_better).axes[0]
     assert axes.xaxis_inverted() == lower_is_better
     points = [
@@ -599,7 +601,7 @@ def test_figures_follow_the_settings_of_the_user_and_files_the_house_style(kind,
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_it_is_drawn_into_given_axes(kind, tmp_path):
+def test_plots_are_drawn_into_given_axes(kind, tmp_path):
     figure = Figure(figsize=(12, 6), layout="constrained")
     left, right = figure.subplots(1, 2)
     assert DRAWN[kind](SYSTEMS, ax=right, path=tmp_path / "x.png") is figure
@@ -611,7 +613,7 @@ def test_it_is_drawn_into_given_axes(kind, tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_call_writes_all_formats_and_the_same_bytes_each_time(tmp_path):
+def test_one_call_writes_all_formats_with_reproducible_bytes(tmp_path):
     signatures = {
         "det.png": b"\x89PNG",
         "det.pdf": b"%PDF",
@@ -682,7 +684,7 @@ def test_malformed_input_is_refused_and_nothing_written(tmp_path, call, words):
 
 
 @pytest.mark.parametrize("kind", IN_TEX)
-def test_tex_is_a_whole_document(tmp_path, kind):
+def test_tex_files_are_complete_documents(tmp_path, kind):
     DRAWN[kind](SYSTEMS, path=tmp_path / "x.tex")
     text = (tmp_path / "x.tex").read_text()
     body = re.sub(r"\\[{}\\#$%&_]", "", text)
@@ -697,7 +699,7 @@ def test_tex_is_a_whole_document(tmp_path, kind):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 @pytest.mark.parametrize("kind", IN_TEX)
-def test_tex_compiles_alone(tmp_path, kind):
+def test_tex_files_compile(tmp_path, kind):
     DRAWN[kind]([*SYSTEMS, scores('Łódź, 語 <|>"', 2.0)], path=tmp_path / "x.tex")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)

@@ -35,6 +35,8 @@ from evaluation.uncertainty.resampling import Resampling
 from spkbase.errors import DataError
 from spkbase.files import to_json
 
+pytestmark = pytest.mark.whole
+
 POPULATIONS = [10_000, 10**6]
 
 
@@ -58,7 +60,7 @@ def beyond(run: Linkage) -> dict[int, Beyond]:
 # ---- what is extrapolated stands apart
 
 
-def test_rows_of_the_curve_are_marked(
+def test_rows_of_the_curve_name_their_origin(
     run: Linkage, beyond: dict[int, Beyond], tmp_path: Path
 ) -> None:
     extras.write_linkage(tmp_path, run, beyond=beyond)
@@ -71,7 +73,7 @@ def test_rows_of_the_curve_are_marked(
         assert float(row["chance"]) == 1 / int(row["size"])
 
 
-def test_the_report_says_what_was_measured_and_how_the_methods_did(
+def test_the_report_gives_the_measured_sizes_and_the_back_tests(
     beyond: dict[int, Beyond],
 ) -> None:
     report = json.loads(to_json(report_extrapolation(beyond)))
@@ -84,7 +86,7 @@ def test_the_report_says_what_was_measured_and_how_the_methods_did(
         assert {test["size"] for test in block["backtest"]} == {301}
 
 
-def test_the_table_holds_every_method_and_nothing_that_was_measured(
+def test_the_table_of_predictions_has_every_method_and_no_measured_size(
     run: Linkage, beyond: dict[int, Beyond], tmp_path: Path
 ) -> None:
     extras.write_linkage(tmp_path, run, beyond=beyond)
@@ -99,14 +101,16 @@ def test_the_table_holds_every_method_and_nothing_that_was_measured(
 
 
 @pytest.mark.parametrize("populations", [[301, 10**6], []])
-def test_populations_within_the_gallery_are_refused(run: Linkage, populations: list[int]) -> None:
+def test_populations_smaller_than_the_gallery_are_refused(
+    run: Linkage, populations: list[int]
+) -> None:
     with pytest.raises(
         DataError, match=r"expected populations larger than the gallery of 301, got (301|none)"
     ):
         extrapolate_linkage(run.ranks, run.settings, populations)
 
 
-def test_sizes_beyond_start_at_the_gallery_and_end_at_the_largest() -> None:
+def test_extrapolated_sizes_run_from_the_gallery_to_the_largest() -> None:
     sizes = sizes_beyond(301, 3e6)
     assert (sizes[0], sizes[-1]) == (301, 3e6)
     assert {1e4, 1e5, 1e6} <= set(sizes.tolist())
@@ -139,9 +143,7 @@ def ends(area: Any) -> tuple[float, float, float, float]:
     return x.min(), x.max(), y.min(), y.max()
 
 
-def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(
-    run: Linkage, beyond: dict[int, Beyond]
-) -> None:
+def test_only_extrapolated_curves_are_dotted(run: Linkage, beyond: dict[int, Beyond]) -> None:
     curves = {f"L = {number}": curve for number, curve in run.curves.items()}
     drawn = {f"L = {number}": one.curve for number, one in beyond.items()}
     figures = [
@@ -171,7 +173,7 @@ def test_what_was_measured_is_never_dotted_and_what_was_not_always_is(
     )
 
 
-def test_what_no_method_is_trusted_with_is_drawn_as_bounds_alone(
+def test_sizes_without_a_trusted_method_are_drawn_as_bounds(
     run: Linkage, beyond: dict[int, Beyond]
 ) -> None:
     failed = tuple(replace(test, held=False) for test in beyond[1].curve.tests)
@@ -194,7 +196,7 @@ def test_the_logarithmic_axis_shows_chance(run: Linkage) -> None:
     assert axes.get_ylim()[0] == 0.1  # a decade below the smallest
 
 
-def test_the_cmc_shows_what_it_was_given(run: Linkage) -> None:
+def test_the_cmc_plot_shows_the_given_ranks(run: Linkage) -> None:
     share = cumulative_match(run.ranks[1])
     figure = plots.plot_cmc({"a": share, "few": [0.5, 0.8, 1.0]})
     np.testing.assert_allclose(figure.axes[0].lines[1].get_ydata(), share)
@@ -224,7 +226,7 @@ def test_intersections_lie_within_unions() -> None:
     assert axes.get_yticklabels()[-1].get_text().startswith("a / b / c\nL = 1\nJaccard: easy 0.")
 
 
-def test_jaccard_bars_are_as_high_as_the_means() -> None:
+def test_the_height_of_jaccard_bars_equals_the_means() -> None:
     found = compared(anonymiser="ab", utterances="13")
     bars = [
         area for area in plots.plot_jaccard(found).axes[0].collections if area.get_alpha() == 0.45
@@ -233,9 +235,7 @@ def test_jaccard_bars_are_as_high_as_the_means() -> None:
     np.testing.assert_allclose([ends(bar)[3] for bar in bars], heights)
 
 
-def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(
-    run: Linkage, tmp_path: Path
-) -> None:
+def test_colours_denote_anonymisers_and_markers_attackers(run: Linkage, tmp_path: Path) -> None:
     names = [
         (attacker, anonymiser) for attacker in ("ECAPA", "ResNet") for anonymiser in ("B3", "B5")
     ]
@@ -266,7 +266,7 @@ def test_colour_is_the_anonymiser_and_the_marker_the_attacker_in_every_panel(
     )
 
 
-def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(tmp_path: Path) -> None:
+def test_the_grid_of_speakers_has_a_row_for_each_attacker(tmp_path: Path) -> None:
     values = np.linspace(0, 1, 101)
     names = [("ECAPA", "B3"), ("ECAPA", "B5"), ("ResNet", "B5")]
     figure = plots.plot_speaker_grid(dict.fromkeys(names, values), path=tmp_path / "x.png")
@@ -283,7 +283,7 @@ def test_the_grid_of_speakers_has_a_row_for_each_attacker_in_per_cent(tmp_path: 
     assert [axes.axison for axes in six.axes] == [True] * 6 + [False] * 2
 
 
-def test_every_picture_is_drawn_in_every_format_without_a_warning(
+def test_every_figure_is_drawn_in_every_format_without_warnings(
     run: Linkage, beyond: dict[int, Beyond], tmp_path: Path
 ) -> None:
     with warnings.catch_warnings():
@@ -344,7 +344,7 @@ def vectors(count: int, dimensions: int, seed: int) -> SpeakerVectors:
 
 
 @pytest.mark.parametrize("count", [1, 5, 59])
-def test_the_largest_impostor_scores_are_those_of_the_whole_matrix(
+def test_the_largest_impostor_scores_equal_those_of_the_full_matrix(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evaluation.linkage.disclosure._TRIALS", 7)

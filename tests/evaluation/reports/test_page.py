@@ -25,6 +25,8 @@ from spkbase.errors import DataError
 from spkbase.files import write_json
 from spkver.evaluation_cli import main
 
+pytestmark = pytest.mark.whole
+
 VOID = {
     "area",
     "base",
@@ -122,7 +124,7 @@ def bare(results: dict[str, Any]) -> dict[str, Any]:
     return results | {"utility": {}}
 
 
-def test_ids_are_unique_and_every_reference_finds_its_own(page: str) -> None:
+def test_ids_are_unique_and_every_reference_resolves(page: str) -> None:
     reader = read(page)
     ids = [attributes["id"] for _, attributes in reader.tags if "id" in attributes]
     assert [name for name, count in Counter(ids).items() if count > 1] == []
@@ -153,7 +155,7 @@ def test_nothing_is_fetched_and_nothing_runs(page: str) -> None:
     assert policy.startswith("default-src 'none'")
 
 
-def test_pictures_tables_and_regions_have_names(page: str) -> None:
+def test_figures_tables_and_regions_have_accessible_names(page: str) -> None:
     reader = read(page)
     pictures = reader.all_of("svg")
     # DET, ZEBRA and linkability; the speakers; two measures of utility
@@ -165,7 +167,7 @@ def test_pictures_tables_and_regions_have_names(page: str) -> None:
     assert all(one["aria-label"] for _, one in reader.tags if one.get("role") == "region")
 
 
-def test_the_verdict_stands_first_with_the_number_of_the_strongest_attacker(
+def test_the_page_begins_with_the_verdict_and_the_rate_of_the_strongest_attacker(
     made: Any, page: str
 ) -> None:
     results, _ = made
@@ -182,7 +184,7 @@ def test_the_verdict_stands_first_with_the_number_of_the_strongest_attacker(
     assert "1 warning about this result Attackers that know more are weaker" in head
 
 
-def test_every_equal_error_rate_is_shown_as_the_results_have_it(made: Any, page: str) -> None:
+def test_every_equal_error_rate_equals_that_of_the_results(made: Any, page: str) -> None:
     text = read(page).text
     for one in made[0]["conditions"]:
         ends = one["intervals"]["eer.rocch"]
@@ -190,7 +192,7 @@ def test_every_equal_error_rate_is_shown_as_the_results_have_it(made: Any, page:
         assert f" {100 * one['eer']['rocch']:.1f} {low:.1f}\N{EN DASH}{high:.1f} " in text
 
 
-def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
+def test_the_worst_protected_speakers_come_first(results: dict[str, Any]) -> None:
     results["conditions"] = [one for one in results["conditions"] if one["gender"] == "all"]
     for one in bare(results)["conditions"]:
         one["speakers"] = [
@@ -223,13 +225,16 @@ def test_the_worst_off_speakers_come_first(results: dict[str, Any]) -> None:
     text = read(render_page(results, folder=".")).text
     # on the first screen, and where the speakers are listed
     assert text.count("1 of 2 speakers is found") == 2
-    assert "(0.0 by chance), 1 of them almost always" in text
+    assert "(0.0 by chance), in most recordings (worst: 30.9–97.5 %)." in text
+    # all of 4 own recordings rank first: by Clopper and Pearson at 97.5 % at least 33 %, minus 2 % of other people's
+    assert "in 98 % more of the own recordings than of other people's" in text
+    assert "the largest true difference is 31 % to 98 %" in text
     exposed = text.index("exposed 0.95 1 100 % others 2 % 1.0 % 4 male")
     assert exposed < text.index("private 0.10 5.5 50 % others 50 % 50.0 % 4 female")
     assert text.index("private 0.10") < text.index("unknown n/a n/a n/a n/a")
 
 
-def test_unknown_numbers_are_shown_as_such(results: dict[str, Any]) -> None:
+def test_unknown_values_are_shown_as_unknown(results: dict[str, Any]) -> None:
     value = None
     for one in bare(results)["conditions"]:
         one.update(
@@ -245,7 +250,7 @@ def test_unknown_numbers_are_shown_as_such(results: dict[str, Any]) -> None:
     assert not re.search(r"\bnan\b|None|<b>", text)
 
 
-def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
+def test_the_wording_depends_on_the_intervals_of_scenarios_and_data_sets() -> None:
     def condition(dataset: str, scenario: str, *eer: float) -> dict[str, Any]:
         names = {"dataset": dataset, "gender": "all", "scenario": scenario, "attacker": "a"}
         ends = dict(zip(("low", "high"), eer[1:], strict=True))
@@ -293,7 +298,7 @@ def test_the_interval_of_the_word_counts_in_scenarios_and_data_sets() -> None:
     assert "perfect anonymis" not in text
 
 
-def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets() -> None:
+def test_the_wording_follows_the_worst_list_and_the_worse_of_open_and_closed_sets() -> None:
     """Pooled scores of lists with other offsets look private, and so do those with an offset for each utterance."""
 
     def page(closed: float, centred: float | None = None, **rates: float) -> str:
@@ -334,9 +339,7 @@ def test_the_word_is_by_the_worst_list_and_by_the_worst_of_open_and_closed_sets(
 
 
 @pytest.mark.parametrize(("individual", "told"), [(0.87506, True), (0.5, False)])
-def test_evidence_at_the_ceiling_of_the_number_of_trials_is_told(
-    individual: float, told: bool
-) -> None:
+def test_evidence_at_the_ceiling_is_noted(individual: float, told: bool) -> None:
     names = {
         "dataset": "d",
         "gender": "all",
@@ -351,7 +354,7 @@ def test_evidence_at_the_ceiling_of_the_number_of_trials_is_told(
     assert ("category A, at the ceiling that the number of trials imposes" in text) == told
 
 
-def test_session_channel_and_language_stand_beside_the_verdict() -> None:
+def test_the_verdict_mentions_session_channel_and_language() -> None:
     names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
     results = {"format": 1, "conditions": [names | {"eer": {"rocch": 0.3}}]}
     text = read(render_page(results, folder=".")).text
@@ -368,7 +371,7 @@ def test_session_channel_and_language_stand_beside_the_verdict() -> None:
     assert "of original recordings is 18 %" in text
 
 
-def test_a_check_can_forbid_a_verdict_and_no_network_stands_in_the_badge() -> None:
+def test_checks_can_forbid_a_verdict_and_the_badge_mentions_missing_networks() -> None:
     names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
     results = {
         "format": 1,
@@ -422,14 +425,14 @@ def test_the_worst_data_set_decides_and_original_speech_is_not_judged() -> None:
     assert "protection " not in text[: text.index("The verdict in detail")]
 
 
-def test_simulated_speech_is_named_at_the_top(results: dict[str, Any]) -> None:
+def test_simulated_speech_is_announced_at_the_top(results: dict[str, Any]) -> None:
     for simulated in (False, True):
         text = read(render_page(bare(results) | {"simulated": simulated}, folder=".")).text
         assert ("SIMULATED speech" in text[: text.index("Results by scenario")]) == simulated
 
 
 @pytest.mark.parametrize("damage", ["missing", "foreign"])
-def test_scores_that_cannot_be_read_are_named_and_the_others_drawn(
+def test_unreadable_scores_are_named_and_the_others_drawn(
     made: tuple[dict[str, Any], Path], tmp_path: Path, damage: str
 ) -> None:
     results = copy.deepcopy(made[0])
@@ -487,7 +490,7 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_every_text_stands_out_from_its_ground(dark: bool) -> None:
+def test_every_text_has_sufficient_contrast(dark: bool) -> None:
     """At least 4.5 to 1, as WCAG 2 asks of text."""
     blocks = re.findall(r":root \{([^}]*)\}", STYLE)
     colours = {
@@ -508,7 +511,7 @@ def test_every_text_stands_out_from_its_ground(dark: bool) -> None:
         assert (light + 0.05) / (deep + 0.05) >= 4.5, (text, ground)
 
 
-def test_svg_keeps_its_shape_and_takes_names_of_its_own() -> None:
+def test_svg_keeps_its_shape_and_gets_unique_ids() -> None:
     svg = (
         '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         'width="9pt" viewBox="0 0 9 9"><metadata>m</metadata><!-- c --><defs><style>* {fill: red}</style>'
@@ -540,7 +543,7 @@ def test_svg_keeps_its_shape_and_takes_names_of_its_own() -> None:
         ),
     ],
 )
-def test_malformed_results_are_one_message(tmp_path: Path, text: bytes, message: str) -> None:
+def test_malformed_results_give_one_message(tmp_path: Path, text: bytes, message: str) -> None:
     path = tmp_path / "results.json"
     path.write_bytes(text)
     done = CliRunner().invoke(main, ["page", str(path)])
@@ -550,7 +553,7 @@ def test_malformed_results_are_one_message(tmp_path: Path, text: bytes, message:
     assert not (tmp_path / "report.html").exists()
 
 
-def test_the_command_writes_the_page_beside_the_results(
+def test_the_command_writes_the_page_into_the_folder_of_the_results(
     results: dict[str, Any], tmp_path: Path
 ) -> None:
     write_json(tmp_path / "results.json", bare(results))
@@ -571,7 +574,7 @@ def test_the_command_writes_the_page_beside_the_results(
     assert deep.replace('href="../', 'href="') == (tmp_path / "report.html").read_text("utf-8")
 
 
-def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None:
+def test_each_attacker_is_explained_in_one_line(results: dict[str, Any]) -> None:
     renamed = [
         condition | {"attacker": condition["attacker"].replace("gmm-ubm", "<mine>")}
         for condition in results["conditions"]
@@ -592,7 +595,7 @@ def test_attackers_are_explained_in_a_line_each(results: dict[str, Any]) -> None
     assert "support vector machine" in lines[1]
 
 
-def test_several_anonymisers_stand_side_by_side(
+def test_several_anonymisers_are_compared(
     results: dict[str, Any], made: Any, tmp_path: Path
 ) -> None:
     folder = made[1]
@@ -625,7 +628,7 @@ def test_several_anonymisers_stand_side_by_side(
         render_comparison([(results, folder)])
 
 
-def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any], Path]) -> None:
+def test_a_comparison_notes_differences_of_method(made: tuple[dict[str, Any], Path]) -> None:
     """Other attackers, other trials or fewer draws make another figure, which is not the anonymiser's doing."""
     results, folder = made
     results = bare(copy.deepcopy(results))
@@ -660,7 +663,7 @@ def test_a_comparison_says_what_was_not_measured_alike(made: tuple[dict[str, Any
     )
 
 
-def test_anonymisers_are_compared_by_the_attackers_that_all_have(made: Any, tmp_path: Path) -> None:
+def test_anonymisers_are_compared_by_their_common_attackers(made: Any, tmp_path: Path) -> None:
     """An attacker that inverts one anonymiser decides its protection, and no comparison."""
     results, folder = bare(copy.deepcopy(made[0])), made[1]
     undone = next(
@@ -697,7 +700,7 @@ def test_anonymisers_are_compared_by_the_attackers_that_all_have(made: Any, tmp_
         render_comparison([(first, folder), (results | {"conditions": other}, folder)])
 
 
-def test_differences_are_of_the_same_trials_and_turn_with_the_order(
+def test_differences_use_the_same_trials_and_change_sign_with_the_order(
     made: Any, tmp_path: Path
 ) -> None:
     """Of each attacker the difference of the stated rates, significant where the interval excludes 0."""
@@ -765,7 +768,7 @@ def with_averages(results: dict[str, Any], targets: list[float], **average: Any)
     return bare(results)
 
 
-def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any]) -> None:
+def test_averages_name_the_highest_target_reached(results: dict[str, Any]) -> None:
     reader = read(render_page(with_averages(results, [10, 20, 30, 40]), folder="."))
     text = reader.text[reader.text.index("Averages of VoicePrivacy 2024") :]
     assert "follow the definition of 'speechbrain'" in text
@@ -777,7 +780,7 @@ def test_averages_tell_the_largest_target_that_is_reached(results: dict[str, Any
     assert "averages" in [one.get("id") for one in reader.all_of("section")]
 
 
-def test_averages_tell_whose_they_are_and_their_interval(results: dict[str, Any]) -> None:
+def test_averages_name_their_attacker_and_interval(results: dict[str, Any]) -> None:
     ends = {"attacker": "strongest", "reading": "rocch", "low_percent": 18.5, "high_percent": 31.5}
     text = read(render_page(with_averages(copy.deepcopy(results), [20], **ends), folder=".")).text
     assert "over the sexes, of the strongest attackers. Minimum" in text
@@ -793,7 +796,7 @@ def test_averages_tell_whose_they_are_and_their_interval(results: dict[str, Any]
 # --- what a busy reader needs beside the number ---------------------------------------------------
 
 
-def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(
+def test_linkability_within_each_sex_is_labelled(
     results: dict[str, Any],
 ) -> None:
     curve = {"sizes": [2, 5], "linkability": [0.9, 0.8], "low": [0.8, 0.7], "high": [1, 0.9]}
@@ -807,7 +810,7 @@ def test_linkability_within_the_sexes_is_not_taken_for_that_among_all(
 # --- choices, worst cases and voices --------------------------------------------------------------
 
 
-def test_the_chosen_backends_have_their_error_rate_over_folds(results: dict[str, Any]) -> None:
+def test_the_chosen_backends_show_their_error_rate_over_folds(results: dict[str, Any]) -> None:
     chain = {
         "chain": "[cosine]",
         "eer": [0.1, 0.3],
@@ -902,7 +905,7 @@ def similarity(**changes: Any) -> dict[str, Any]:
     )
 
 
-def test_worst_cases_ranks_and_voices(results: dict[str, Any]) -> None:
+def test_the_page_shows_worst_cases_ranks_and_voice_similarity(results: dict[str, Any]) -> None:
     readings = {name: {"llr": 2.302585, "log10": 1.0} for name in ("pav", "gaussian", "student")}
     for one in bare(results)["conditions"]:
         one.update(
@@ -924,7 +927,7 @@ def test_worst_cases_ranks_and_voices(results: dict[str, Any]) -> None:
     assert "A plot is left out" in render_page(bare(results) | {"similarity": [bad]}, folder=".")
 
 
-def test_the_first_screen_has_the_interval_of_the_minimum(results: dict[str, Any]) -> None:
+def test_the_first_screen_shows_the_interval_of_the_minimum(results: dict[str, Any]) -> None:
     place = {"dataset": "libri_test", "gender": "all", "scenario": "semi-informed"}
     stated = place | {"strongest": "gmm-svm", "eer": 0.02, "low": 0.011, "high": 0.031}
     stated |= {"minimum": {"low": 0.0125, "high": 0.0345}}
@@ -939,7 +942,7 @@ def test_the_first_screen_has_the_interval_of_the_minimum(results: dict[str, Any
     assert "which makes privacy seem worse rather than better" in before
 
 
-def test_the_first_screen_has_few_words_and_everything_else_is_folded(
+def test_the_first_screen_is_short_and_the_rest_is_collapsed(
     results: dict[str, Any],
 ) -> None:
     """A manager reads a minute: the badge, one rate, who is found, what would help, and what speaks against it."""
@@ -975,7 +978,7 @@ def test_the_first_screen_has_few_words_and_everything_else_is_folded(
     assert " open" not in "".join(re.findall("<details[^>]*>", page))
 
 
-def test_names_of_speakers_are_replaced_in_tables_texts_and_utterances(
+def test_speaker_names_are_replaced_in_tables_texts_and_utterances(
     results: dict[str, Any], tmp_path: Path
 ) -> None:
     for one in bare(results)["conditions"]:
@@ -1036,7 +1039,7 @@ def test_a_comparison_begins_with_its_verdict(
     assert "corrected by Holm's method, those of the strongest attackers for their number" in text
 
 
-def test_a_forbidden_verdict_stays_forbidden_and_grey_on_both_pages() -> None:
+def test_a_forbidden_verdict_is_grey_on_both_pages() -> None:
     names = {"dataset": "d", "gender": "all", "scenario": "ignorant", "attacker": "a"}
     row = names | {"eer": {"rocch": 0.46}, "intervals": {"eer.rocch": {"low": 0.42, "high": 0.5}}}
     check = {"level": "error", "check": "pairs", "text": "Names are wrong."}
@@ -1054,7 +1057,7 @@ def test_a_forbidden_verdict_stays_forbidden_and_grey_on_both_pages() -> None:
     assert (head.count("ruler level-none"), head.count("ruler level-4")) == (1, 1)
 
 
-def test_the_page_tells_what_was_inverted(results: dict[str, Any]) -> None:
+def test_the_page_names_the_inverted_anonymiser(results: dict[str, Any]) -> None:
     undoing = {
         "background": "train_mcadams", "anonymizer": "mcadams", "parameter": "alpha", "known_by": "pairs",
         "recordings": 251, "speakers": 250, "cues": "both", "kernel": "Gaussian", "rmse": 0.0149, "spread": 0.1158,

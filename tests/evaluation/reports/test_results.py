@@ -103,7 +103,9 @@ def levels() -> dict[str, Any]:
     return {"format": 1, "conditions": rows, "anonymiser": {"name": "mcadams"}}
 
 
-def test_rows_go_by_sex_and_scenario_and_name_the_strongest(results: dict[str, Any]) -> None:
+def test_rows_are_ordered_by_sex_and_scenario_and_name_the_strongest_attacker(
+    results: dict[str, Any],
+) -> None:
     rows = table_rows(FIGURES, parse_results(results).outcomes)
     places = [(row["Speakers"], row["Scenario"], row["Attacker"]) for row in rows]
     assert places == [
@@ -143,7 +145,7 @@ def test_rows_of_attackers_have_a_column_for_each_scenario(results: dict[str, An
     ]
 
 
-def test_markdown_keeps_names_from_being_markup(results: dict[str, Any]) -> None:
+def test_names_are_escaped_in_markdown(results: dict[str, Any]) -> None:
     results["conditions"][0]["attacker"] = "<b>|`x`\n# y"
     text = format_markdown(results)
     assert r"\<b\>\|\`x\` # y" in text
@@ -152,7 +154,7 @@ def test_markdown_keeps_names_from_being_markup(results: dict[str, Any]) -> None
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in rows[:5]}) == 1
 
 
-def test_latex_escapes_names_and_compiles(results: dict[str, Any], tmp_path: Path) -> None:
+def test_names_are_escaped_in_latex_which_compiles(results: dict[str, Any], tmp_path: Path) -> None:
     results["conditions"][0]["attacker"] = "50%_$&{}#^~\\"
     text = format_latex(results)
     assert (
@@ -171,7 +173,7 @@ def test_latex_escapes_names_and_compiles(results: dict[str, Any], tmp_path: Pat
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
-def test_intervals_are_pairs_or_mappings_and_may_be_missing() -> None:
+def test_intervals_may_be_pairs_or_mappings_or_missing() -> None:
     for ends in ({"interval": [0.1, 0.3]}, {"low": 0.1, "high": 0.3}):
         assert interval_from({"value": 0.2, **ends}).numbers() == {
             "value": 0.2,
@@ -182,7 +184,7 @@ def test_intervals_are_pairs_or_mappings_and_may_be_missing() -> None:
     assert not interval_from(None).known
 
 
-def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> None:
+def test_all_errors_of_conditions_are_named_together(results: dict[str, Any]) -> None:
     results["conditions"] += [results["conditions"][0], {"dataset": ""}]
     with pytest.raises(
         DataError, match=r"(?s)2 problems:.*condition 5: .*repeated.*condition 6"
@@ -244,9 +246,7 @@ def test_all_faults_of_conditions_are_named_at_once(results: dict[str, Any]) -> 
         {"caveats": 5},
     ],
 )
-def test_a_damaged_block_is_one_clear_error(
-    results: dict[str, Any], damage: dict[str, Any]
-) -> None:
+def test_a_damaged_block_raises_one_error(results: dict[str, Any], damage: dict[str, Any]) -> None:
     with pytest.raises(
         DataError, match=r"expected results of format 1 .*got damaged or foreign ones: \w+Error"
     ):
@@ -261,7 +261,7 @@ def outcome_of(rows: list[dict[str, Any]]) -> Outcome:
     return found
 
 
-def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(
+def test_levels_and_closed_sets_may_come_from_other_attackers_than_the_minimum(
     levels: dict[str, Any],
 ) -> None:
     found = outcome_of(levels["conditions"])
@@ -292,7 +292,7 @@ def test_levels_and_the_closed_set_may_be_of_other_attackers_than_the_least(
     assert found.draws == (0.181, 0.192, 0.057)
 
 
-def test_identification_is_the_largest_over_attackers_with_the_interval_of_the_largest() -> None:
+def test_identification_takes_the_attacker_with_the_highest_rate_and_its_interval() -> None:
     """That of the attacker who has it is too high: who takes the largest of many takes what chance made large."""
     ends = {"first": (0.6, 0.4, 0.75), "second": (0.55, 0.45, 0.8), "third": (0.2, 0.1, 0.3)}
     rows = [
@@ -308,7 +308,7 @@ def test_identification_is_the_largest_over_attackers_with_the_interval_of_the_l
     )
 
 
-def test_a_row_is_read_back_from_json_as_it_was(levels: dict[str, Any]) -> None:
+def test_a_row_is_read_back_from_json_unchanged(levels: dict[str, Any]) -> None:
     """Without a line for any single field."""
     more = {
         "convention": "default",
@@ -333,7 +333,7 @@ def test_a_row_is_read_back_from_json_as_it_was(levels: dict[str, Any]) -> None:
     assert row.worst_case.pav.log10 == math.inf
 
 
-def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(
+def test_evidence_beyond_the_ceiling_is_shown_as_a_bound(
     results: dict[str, Any],
 ) -> None:
     """A Gaussian gave likelihood ratios of 10^54 from 32 target trials."""
@@ -352,7 +352,7 @@ def test_evidence_beyond_what_the_trials_support_is_not_shown_as_a_figure(
     assert "1.25" in page
 
 
-def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) -> None:
+def test_a_figure_has_the_same_interval_everywhere(levels: dict[str, Any]) -> None:
     """That of the minimum over attackers, on the page and in the tables of single attackers too."""
     place = {
         "dataset": "libri_test",
@@ -371,7 +371,7 @@ def test_one_figure_has_one_interval_wherever_it_stands(levels: dict[str, Any]) 
     assert (figure.value.value, figure.value.low, figure.value.high) == (0.09, 0.033, 0.299)
 
 
-def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -> None:
+def test_the_minimum_without_content_attackers_is_shown(levels: dict[str, Any]) -> None:
     reader = condition("lazy-informed", "content", 0.01, level="one-model", content="oracle")
     found = outcome_of([reader, *levels["conditions"]])
     assert (found.levels["one-model"].attacker, found.without_content.attacker) == (
@@ -381,7 +381,7 @@ def test_the_least_without_those_who_read_what_is_said(levels: dict[str, Any]) -
     assert outcome_of([reader]).without_content is None
 
 
-def test_what_results_do_not_say_is_not_known() -> None:
+def test_values_absent_from_the_results_are_unknown() -> None:
     missing = dict.fromkeys(("closed_set", "draws", "level", "tested"))
     for more in ({}, missing):
         found = outcome_of([condition("original", "a", 0.1, **more)])
@@ -393,7 +393,7 @@ def test_what_results_do_not_say_is_not_known() -> None:
         assert (found.draws, found.tested) == ((), ())
 
 
-def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
+def test_the_short_table_has_its_columns(levels: dict[str, Any]) -> None:
     assert table_rows(GLANCE, parse_results(levels).outcomes) == [
         {
             "Dataset": "libri_test",
@@ -417,7 +417,7 @@ def test_the_table_for_a_glance(levels: dict[str, Any]) -> None:
     assert "At a glance" in format_latex(levels)
 
 
-def test_the_verdict_in_detail_names_draws_levels_and_the_closed_set(
+def test_the_detailed_verdict_names_draws_levels_and_the_closed_set(
     levels: dict[str, Any],
 ) -> None:
     text = re.sub(r"<[^>]*>|\s", " ", render_page(levels, folder=Path()).replace("&nbsp;", " "))

@@ -110,13 +110,13 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return made | MORE
 
 
-def test_schema_in_the_repository_is_made_from_the_types() -> None:
+def test_the_stored_schema_equals_the_one_generated_from_the_types() -> None:
     made = json.loads(to_json(schema.results_schema()))
     remedy = "run: python docs/results_schema.py"
     assert made == json.loads(schema.PATH.read_text("utf-8")), remedy
 
 
-def test_metrics_of_the_table_and_their_descriptions_are_in_the_schema() -> None:
+def test_the_schema_contains_every_metric_with_its_description() -> None:
     described = schema.results_schema()["$defs"]["Condition"]["properties"]
     for metric in METRICS:
         group, _, rest = metric.name.partition(".")
@@ -124,7 +124,7 @@ def test_metrics_of_the_table_and_their_descriptions_are_in_the_schema() -> None
         assert stated["description"] == (metric.about or metric.title)
 
 
-def test_results_are_read_back_as_they_were_written(contents: dict[str, Any]) -> None:
+def test_written_results_are_read_back_equal(contents: dict[str, Any]) -> None:
     first = parse_results(contents)
     written = json.loads(to_json(first.to_dict()))
     again = parse_results(written)
@@ -140,7 +140,7 @@ def test_results_are_read_back_as_they_were_written(contents: dict[str, Any]) ->
     assert written["utility"]["uar"]["original"] == {"value": 0.71, "low": None, "high": None}
 
 
-def test_what_is_written_fits_the_schema(contents: dict[str, Any]) -> None:
+def test_written_results_validate_against_the_schema(contents: dict[str, Any]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     stated = json.loads(schema.PATH.read_text("utf-8"))
     written = json.loads(to_json(parse_results(contents).to_dict()))

@@ -40,7 +40,7 @@ def verdict(*rows: dict[str, Any], **more: Any) -> Verdict:
         (0.3, None, None, "Good protection by the point estimate", ""),
     ],
 )
-def test_words_follow_the_targets_of_the_challenge(
+def test_the_wording_follows_the_targets_of_the_challenge(
     eer: float, low: float | None, high: float | None, words: str, reach: str
 ) -> None:
     judged = verdict(condition("semi-informed", eer, low, high))
@@ -81,7 +81,7 @@ def all_words() -> dict[tuple[int, int, int], tuple[str, int | None]]:
     return known
 
 
-def test_words_claim_no_more_than_the_interval_and_rise_with_either_end() -> None:
+def test_the_wording_claims_no_more_than_the_interval_and_rises_with_either_end() -> None:
     known = all_words()
     for (value, low, high), (words, level) in known.items():
         least, most = claimed(words)
@@ -95,7 +95,7 @@ def test_words_claim_no_more_than_the_interval_and_rise_with_either_end() -> Non
                 assert claimed(above)[1] >= most, (words, above)
 
 
-def test_value_outside_its_interval_has_the_words_of_the_nearest_level() -> None:
+def test_a_value_outside_its_interval_gets_the_wording_of_the_nearest_level() -> None:
     assert (
         word_of(Interval(0.45, 0.15, 0.25))
         == word_of(Interval(0.25, 0.15, 0.25))
@@ -108,7 +108,7 @@ def test_value_outside_its_interval_has_the_words_of_the_nearest_level() -> None
     )
 
 
-def test_words_of_mirrored_intervals_mirror_each_other() -> None:
+def test_mirrored_intervals_have_mirrored_wordings() -> None:
     known = all_words()
     for (value, low, high), (words, level) in known.items():
         mirrored, its_level = known[4 - value, 4 - high, 4 - low]
@@ -120,7 +120,7 @@ def test_words_of_mirrored_intervals_mirror_each_other() -> None:
         assert ("to say" in words) == ("to say" in mirrored)
 
 
-def test_words_of_protection_never_stand_beside_the_colour_of_the_other_side() -> None:
+def test_the_colour_never_contradicts_the_wording() -> None:
     for (_, low, high), (words, level) in all_words().items():
         if level is not None and high - low > 1:
             named = [word for word in ("good", "strong") if word in words.lower()]
@@ -128,7 +128,7 @@ def test_words_of_protection_never_stand_beside_the_colour_of_the_other_side() -
             assert "weak" not in words.lower() or level <= 2, words
 
 
-def test_checks_forbid_a_verdict_and_objections_stand_in_the_order_of_their_weight() -> None:
+def test_checks_forbid_a_verdict_and_objections_are_ordered_by_weight() -> None:
     levels = {
         "fusion": "note",
         "utility": "warning",
@@ -158,7 +158,7 @@ def test_checks_forbid_a_verdict_and_objections_stand_in_the_order_of_their_weig
         (0.08, 0.05, 0.35, "No verdict", None),
     ],
 )
-def test_a_forbidden_verdict_still_tells_a_low_upper_end(
+def test_a_forbidden_verdict_still_reports_a_low_upper_end(
     eer: float, low: float, high: float, words: str, level: int | None
 ) -> None:
     check = {"level": "error", "check": "pairs", "text": "x"}
@@ -216,7 +216,7 @@ STRONG = (0.46, 0.41, 0.5)
         ),
     ],
 )
-def test_the_badge_is_of_the_lower_end_under_the_share_that_could_be_exchanged(
+def test_the_badge_uses_the_lower_bound_under_the_possible_share_of_exchanged_files(
     rate: tuple[float, float, float], changes: dict[str, Any], text: str, level: int
 ) -> None:
     judged = verdict(condition("lazy-informed", *rate), **pairings(**changes))
@@ -241,7 +241,7 @@ def test_exchanged_files_forbid_a_verdict_with_their_share() -> None:
     )
 
 
-def test_the_least_certain_data_set_decides() -> None:
+def test_the_least_certain_data_set_determines_the_verdict() -> None:
     rows = [
         condition("ignorant", 0.46, 0.41, 0.5),
         condition("ignorant", 0.48, 0.42, 0.5) | {"dataset": "e"},

@@ -54,14 +54,14 @@ def make_frame(request):
 @pytest.mark.parametrize(
     "kind", [bool, int, float, str, lambda truth: "TARGET" if truth else "nontarget"]
 )
-def test_labels_give_what_the_classes_give(wrap, kind):
+def test_labelled_scores_and_separate_classes_give_equal_results(wrap, kind):
     expected = ev.evaluate(TARGET, NONTARGET)
     labels = wrap([kind(truth) for truth in TRUTHS])
     assert ev.evaluate(wrap(SCORES), labels=labels).to_dict() == expected.to_dict()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_series_of_real_libraries(library):
+def test_series_of_pandas_and_polars_are_accepted(library):
     make = pytest.importorskip(library).Series
     expected = ev.evaluate(TARGET, NONTARGET).to_dict()
     for labels in (TRUTHS, WORDS, list(map(int, TRUTHS))):
@@ -70,7 +70,7 @@ def test_series_of_real_libraries(library):
     assert ev.eer(make(TARGET), make(NONTARGET)) == expected["eer"]["rocch"]
 
 
-def test_what_cannot_be_scores_may_stand_second():
+def test_a_second_argument_that_cannot_be_scores_is_taken_as_labels():
     expected = ev.evaluate(TARGET, NONTARGET).to_dict()
     assert (
         ev.evaluate(SCORES, TRUTHS).to_dict()
@@ -89,7 +89,7 @@ def test_what_cannot_be_scores_may_stand_second():
 @pytest.mark.parametrize(
     "metric", [ev.eer, ev.cllr, ev.zebra, ev.d_sys, ev.evaluate, partial(ev.min_dcf, p_target=0.5)]
 )
-def test_labels_are_not_taken_for_scores(metric, labels):
+def test_labels_given_as_scores_are_refused(metric, labels):
     """scikit-learn's order, ``metric(y_true, y_score)``, gave an EER of 0, or of 0.5 the other way round."""
     scores = np.linspace(-3.5, 3.5, 40)
     remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == \1\]"
@@ -103,7 +103,7 @@ def test_labels_are_not_taken_for_scores(metric, labels):
         ev.eer([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
 
 
-def test_what_may_be_scores_is_not_refused():
+def test_plausible_scores_are_accepted():
     """Of as many trials of each class: decisions, a few whole numbers, and scores that are all 1."""
     decisions = [0, 1] * 20
     assert ev.eer(decisions, decisions) == 0.5
@@ -111,7 +111,7 @@ def test_what_may_be_scores_is_not_refused():
     assert ev.eer(np.ones(30), np.linspace(0, 0.9, 30)) == 0.0
 
 
-def test_scores_are_joined_with_their_key():
+def test_scores_are_joined_with_their_key_by_ids():
     key = ev.Key.from_ids(["a", "a", "b"], ["s", "t", "s"], is_target=[True, False, False])
     scores = ev.Scores.from_ids(["b", "a", "a"], ["s", "t", "s"], [0.25, -0.5, 0.5])
     assert ev.evaluate(scores, labels=key).to_dict() == ev.evaluate([0.5], [-0.5, 0.25]).to_dict()
@@ -154,12 +154,12 @@ def test_scores_are_joined_with_their_key():
         ),
     ],
 )
-def test_what_does_not_fit_is_said(arguments, text):
+def test_mismatched_arguments_are_refused_with_a_reason(arguments, text):
     with pytest.raises(DataError, match=text):
         ev.evaluate(**arguments)
 
 
-def test_series_with_other_rows_are_refused():
+def test_series_with_different_indices_are_refused():
     """Taken by position they would give a wrong number, silently."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"score": SCORES, "label": TRUTHS})
@@ -181,7 +181,7 @@ def test_series_with_other_rows_are_refused():
         ev.Scores.from_frame(twice)
 
 
-def test_lists_from_frames(make_frame):
+def test_lists_are_made_from_frames(make_frame):
     frame = make_frame(COLUMNS)
     scores, key, trials = (
         ev.Scores.from_frame(frame),
@@ -199,7 +199,7 @@ def test_lists_from_frames(make_frame):
     assert ev.evaluate(scores, labels=key).eer["rocch"] == 0
 
 
-def test_named_columns_and_types(make_frame):
+def test_columns_and_types_can_be_named(make_frame):
     frame = make_frame(
         {"x": ["a", "b"], "y": [7, 8], "z": ["target", "nontarget"], "type": ["TC", "IC"]}
     )
@@ -226,7 +226,7 @@ def test_named_columns_and_types(make_frame):
         ({"cos_sim": [0.5, 1.0]}, "values of shape"),
     ],
 )
-def test_frames_that_do_not_fit(change, text):
+def test_mismatched_frames_are_refused(change, text):
     columns = {name: column for name, column in (COLUMNS | change).items() if column is not None}
     with pytest.raises(DataError, match=text):
         ev.Scores.from_frame(Frame(columns))
@@ -258,7 +258,7 @@ def test_lists_of_series_in_another_order_are_refused(build):
 @pytest.mark.parametrize(
     ("missing", "kept", "score"), [("drop", [0, 2, 3], None), ("reject", [0, 1, 2, 3], -np.inf)]
 )
-def test_nan_in_arrays_is_dropped_or_rejected_as_of_scores(missing, kept, score, caplog):
+def test_nan_in_arrays_is_dropped_or_rejected_as_in_scores(missing, kept, score, caplog):
     values, truth = np.array([2.0, np.nan, -1.0, 0.5]), np.array([True, True, False, False])
     ids = list(zip(*PAIRS, strict=True))
     scores = ev.Scores.from_ids(*ids, values, missing=missing)
@@ -281,7 +281,7 @@ def test_nan_in_arrays_is_dropped_or_rejected_as_of_scores(missing, kept, score,
 @pytest.mark.parametrize(
     "metric", [ev.eer, ev.auc, ev.cllr, ev.min_cllr, ev.zebra, ev.d_sys, ev.pav_llrs]
 )
-def test_the_remedy_of_a_single_metric_is_one_that_it_takes(metric):
+def test_suggested_remedies_name_arguments_that_the_metric_accepts(metric):
     ids = list(zip(*PAIRS, strict=True))
     key = ev.Key.from_ids(*ids, [True, False, False, True])
     scores = ev.Scores.from_ids(*ids, [2.0, -1.0, 0.0, 1.0]).subset(np.arange(3))
@@ -293,7 +293,7 @@ def test_the_remedy_of_a_single_metric_is_one_that_it_takes(metric):
 
 
 @pytest.mark.parametrize("function", [ev.linkability, ev.evaluate, ev.train_affine])
-def test_functions_that_advise_missing_take_it(function):
+def test_functions_that_suggest_missing_accept_it(function):
     ids = zip(*[(model, segment) for model in "abcd" for segment in "stuv"], strict=True)
     models, segments = map(list, ids)
     truth = np.array(

@@ -62,7 +62,7 @@ def named(key, **maps):
         ),
     ],
 )
-def test_speakers_of_both_sides(segments, expected):
+def test_speakers_are_found_on_both_sides(segments, expected):
     assert named(KEY, segment_speakers=segments) == expected
     assert find_speakers(KEY, segment_speakers=segments).names.tolist() == sorted(
         {*sum(expected, ())}
@@ -81,25 +81,25 @@ def test_several_models_of_a_speaker_are_joined():
     assert both == [("a", "a"), ("a", "a"), ("b", "b")]
 
 
-def test_nontarget_within_a_speaker_is_legal():
+def test_nontarget_trials_within_a_speaker_are_allowed():
     key = Key.from_ids(["a", "a", "b"], ["s1", "s2", "s3"], [True, False, True])
     assert named(key, segment_speakers={"s1": "a", "s2": "a", "s3": "b"})[1] == ("a", "a")
 
 
-def test_strangers_are_counted(caplog):
+def test_unenrolled_speakers_are_counted(caplog):
     with caplog.at_level(logging.WARNING, "evaluation"):
         find_speakers(KEY)
     assert "1 of 4 segments" in caplog.text
 
 
-def test_missing_id_is_named():
+def test_missing_ids_are_named():
     with pytest.raises(DataError, match="2 of 4 segments without a speaker: 's3', 's4'"):
         find_speakers(KEY, segment_speakers={"s1": "anna", "s2": "anna"})
     with pytest.raises(DataError, match="1 of 2 models without a speaker: 'bert'"):
         find_speakers(KEY, model_speakers={"anna": "x"})
 
 
-def test_contradiction_is_named():
+def test_contradictions_are_named():
     with pytest.raises(DataError, match="'x' and 'y' are one"):
         find_speakers(KEY, segment_speakers={"s1": "x", "s2": "y", "s3": "z", "s4": "z"})
     maps = {
@@ -111,7 +111,7 @@ def test_contradiction_is_named():
         find_speakers(KEY, **maps)
 
 
-def test_read_speakers(tmp_path):
+def test_speaker_maps_are_read(tmp_path):
     path = tmp_path / "utt2spk"
     path.write_bytes("\ufeffu1 spk1\r\n\r\nu/2\tspkß\r\n".encode())
     assert read_speakers(path) == {"u1": "spk1", "u/2": "spkß"}
@@ -128,7 +128,7 @@ def test_read_speakers(tmp_path):
         (b"u1\nu2\n", "2 problems"),
     ],
 )
-def test_bad_maps(tmp_path, content, message):
+def test_bad_maps_are_refused(tmp_path, content, message):
     path = tmp_path / "map"
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
@@ -147,7 +147,7 @@ def test_bad_maps(tmp_path, content, message):
         ([], {}),
     ],
 )
-def test_prefixes(ids, groups):
+def test_shared_prefixes_group_ids(ids, groups):
     assert {prefix: len(names) for prefix, names in shared_prefixes(ids).items()} == groups
 
 
@@ -167,7 +167,7 @@ def test_segments_without_a_target_trial_may_share_a_speaker():
     assert doubt_speakers(key, segment_speakers=names) is None
 
 
-def test_models_have_the_speakers_of_their_target_segments():
+def test_models_get_the_speakers_of_their_target_segments():
     key = Key.from_ids(["m_1", "m_2", "n_1"], ["s", "t", "u"], is_target=[True, True, True])
     assert doubt_speakers(key) is not None
     assert doubt_speakers(key, segment_speakers={"s": "m", "t": "m", "u": "n"}) is None
@@ -175,7 +175,7 @@ def test_models_have_the_speakers_of_their_target_segments():
 
 
 @pytest.mark.parametrize(("one", "other"), [("anna", "Anna"), ("Zo\xeb", "Zoe\u0308")])
-def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of(
+def test_speaker_names_that_differ_only_in_case_or_unicode_form_raise_a_warning(
     tmp_path, caplog, one, other
 ):
     (tmp_path / "utt2spk").write_text(f"u1 {one}\nu2 {other}\nu3 bert\n", encoding="utf-8")
@@ -189,7 +189,7 @@ def test_speakers_whose_names_differ_in_case_or_unicode_form_alone_are_warned_of
 @pytest.mark.parametrize(
     "speakers", [{"a/1": "a", "b/1": "b", "a/x": "a", "b/x": "b"}, lambda name: name[0], "/"]
 )
-def test_a_map_a_function_and_a_sign_name_the_same_speakers(speakers):
+def test_a_map_a_function_and_a_separator_give_the_same_speakers(speakers):
     key = Key.from_ids(["a/1", "a/1", "b/1", "b/1"], ["a/x", "b/x"] * 2, [True, False, False, True])
     found = find_speakers(key, model_speakers=speakers, segment_speakers=speakers)
     assert (found.names.tolist(), found.models.tolist(), found.segments.tolist()) == (
@@ -199,7 +199,7 @@ def test_a_map_a_function_and_a_sign_name_the_same_speakers(speakers):
     )
 
 
-def test_spellings_that_differ_between_two_maps_are_warned_of(caplog):
+def test_spellings_that_differ_between_two_maps_raise_a_warning(caplog):
     """Each map alone is consistent."""
     key = Key.from_ids(
         ["m1", "m1", "m2", "m2"], ["s1", "s2", "s1", "s3"], [True, False, False, True]
@@ -215,7 +215,7 @@ def test_spellings_that_differ_between_two_maps_are_warned_of(caplog):
     assert "such as 'Bert' and 'bert' (1 in all): each is a speaker" in caplog.text
 
 
-def test_groups_of_ids_in_another_spelling_are_warned_of(caplog):
+def test_ids_in_another_spelling_raise_a_warning(caplog):
     key = Key.from_ids(["Anna", "Anna"], ["anna", "bert"], [True, False])
     group_trials(key, {"anna": "f", "bert": "m"})  # by the segments alone
     assert (

@@ -19,7 +19,7 @@ def table(*names):
 
 
 @given(pair_lists)
-def test_from_ids_keeps_pairs_and_order_and_sorts_tables(listed):
+def test_from_ids_keeps_pairs_in_order_and_sorts_the_id_tables(listed):
     trials = Trials.from_ids(*zip(*listed, strict=True))
     assert list(trials.pairs()) == listed
     assert len(trials) == len(listed)
@@ -28,7 +28,7 @@ def test_from_ids_keeps_pairs_and_order_and_sorts_tables(listed):
     assert trials.models.dtype == trials.segments.dtype == np.int32
 
 
-def test_subset_keeps_tables_and_all_columns():
+def test_a_subset_keeps_id_tables_and_all_columns():
     key = Key.from_ids(
         ["a", "a", "b"], ["s", "t", "s"], [True, False, False], types=["TC", "IC", "TW"]
     )
@@ -43,7 +43,7 @@ def test_subset_keeps_tables_and_all_columns():
     assert list(key.trials().pairs()) == list(key.pairs())
 
 
-def test_lists_cannot_be_changed_and_leave_the_callers_arrays_writable():
+def test_lists_are_immutable_and_leave_input_arrays_writable():
     values = np.array([1.0, 2.0])
     scores = Scores.from_ids(["a", "b"], ["s", "s"], values)
     with pytest.raises(ValueError, match="read-only"):
@@ -101,7 +101,7 @@ def test_malformed_lists_are_refused(build, words):
 
 
 @given(pair_lists, pair_lists, st.integers(0, 2))
-def test_rows_are_those_of_the_pairs(some, others, every):
+def test_rows_of_pairs_are_found(some, others, every):
     """Also of lists without trials, of ids that the other list lacks, and of new pairs of ids that it has."""
     listed = some[:: every + 1] if every else []
     crossed = [(model, segment) for (model, _), (_, segment) in zip(some, some[::-1], strict=True)]
@@ -114,7 +114,7 @@ def test_rows_are_those_of_the_pairs(some, others, every):
 
 
 @given(pair_lists, st.randoms(use_true_random=False))
-def test_split_joins_by_pair_whatever_the_order(listed, random):
+def test_split_scores_joins_by_pair_in_any_order(listed, random):
     """Against a dictionary."""
     truth = {pair: random.random() < 0.5 for pair in listed}
     value = {pair: random.gauss(0, 1) for pair in listed}
@@ -148,7 +148,7 @@ KEY = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], [True, False, False])
         ),
     ],
 )
-def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(
+def test_unmatched_trials_are_an_error_or_dropped_and_counted(
     models, segments, words, kept, caplog
 ):
     scores = Scores.from_ids(models, segments, [1.0, 2.0])
@@ -163,7 +163,7 @@ def test_lists_that_do_not_fit_are_an_error_or_dropped_and_counted(
         split_scores(scores, KEY, missing="ignore")
 
 
-def test_a_key_may_ask_for_some_of_the_scored_pairs(caplog):
+def test_a_key_may_select_some_of_the_scored_pairs(caplog):
     scores = Scores.from_ids(
         ["a", "a", "b", "b"], ["s", "t", "s", "t"], [1.0, np.inf, -np.inf, 4.0]
     )
@@ -183,7 +183,7 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("own", SPELLINGS.values(), ids=SPELLINGS)
 @pytest.mark.parametrize("other", SPELLINGS.values(), ids=SPELLINGS)
-def test_spellings_of_ids_match(own, other):
+def test_equivalent_spellings_of_ids_match(own, other):
     parts = [
         ("id10270", "x6uYqmx31kE", "00001"),
         ("id10270", "5r0dW-C8", "00002"),
@@ -204,7 +204,7 @@ def test_spellings_of_ids_match(own, other):
 
 
 @pytest.mark.parametrize("side", ["scores", "key"])
-def test_two_ids_that_would_be_one_are_refused(side):
+def test_ids_that_would_become_equal_are_refused(side):
     lists = {
         "scores": Scores.from_ids(["m", "m"], ["a-1", "b"], [1.0, 0.0]),
         "key": Key.from_ids(["m", "m"], ["a/1.wav", "b"], [True, False]),

@@ -58,7 +58,7 @@ def mean_target(scores):
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.1, 0.3])
-def test_p_values_are_those_of_a_paired_t_test_over_speakers(gap):
+def test_p_values_equal_a_paired_t_test_over_speakers(gap):
     scores = systems(gap)
     samples = {name: sample_from(one, KEY, segment_speakers=MAP)[0] for name, one in scores.items()}
     found = paired_differences(samples, mean_target, Resampling(4000))["b"]["mean"]
@@ -71,7 +71,7 @@ def test_p_values_are_those_of_a_paired_t_test_over_speakers(gap):
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95])
-def test_a_difference_is_significant_where_its_interval_excludes_0(level):
+def test_a_difference_is_significant_if_its_interval_excludes_0(level):
     found = compare(
         systems(0.1), KEY, speakers=MAP, metrics=["cllr", "eer.kaldi"], resamples=100, level=level
     )
@@ -82,7 +82,7 @@ def test_a_difference_is_significant_where_its_interval_excludes_0(level):
     assert np.isnan(found.systems["a"]["cllr"].p_value)
 
 
-def test_the_tables_are_those_of_the_command(tmp_path):
+def test_tables_equal_those_of_the_command(tmp_path):
     """The same cells, decimals and p-values as ``spkver-eval metrics`` prints, in print, HTML and LaTeX."""
     scores, ids = systems(0.3), ("eer.rocch", "min_dcf.0.01", "min_cllr")
     found = compare(scores, KEY, speakers=lambda name: name[:3], resamples=60)
@@ -127,7 +127,7 @@ def test_the_tables_are_those_of_the_command(tmp_path):
     ]
 
 
-def test_tables_for_a_paper_have_the_caption_label_and_columns_that_are_asked_for():
+def test_tables_for_papers_have_the_requested_caption_label_and_columns():
     found = compare(
         systems(0.3), KEY, speakers=MAP, metrics=["eer.rocch", "min_cllr"], resamples=30, seed=3
     )
@@ -150,7 +150,7 @@ def test_tables_for_a_paper_have_the_caption_label_and_columns_that_are_asked_fo
         result.to_latex(columns=["nonsense"])
 
 
-def test_one_system_has_intervals_alone_and_they_are_those_of_evaluate():
+def test_a_single_system_has_the_intervals_of_evaluate():
     scores = systems(0)["a"]
     found = compare({"a": scores}, KEY, speakers=MAP, metrics=["min_cllr"], resamples=30, seed=3)
     assert not found.differences
@@ -172,7 +172,7 @@ def slow(scores):
 
 
 @pytest.mark.parametrize("place", ["file", "terminal", "notebook"])
-def test_resamples_have_a_bar_on_a_terminal_and_in_a_notebook(place, capsys, monkeypatch):
+def test_resampling_shows_a_progress_bar_in_terminals_and_notebooks(place, capsys, monkeypatch):
     sample = sample_from(systems(0)["a"], KEY, segment_speakers=MAP)[0]
     if place == "terminal":
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -182,7 +182,7 @@ def test_resamples_have_a_bar_on_a_terminal_and_in_a_notebook(place, capsys, mon
     assert ("resampling" in capsys.readouterr().err) == (place != "file")
 
 
-def test_ids_that_may_not_be_speakers_are_refused_in_words_of_python():
+def test_ids_that_may_not_be_speakers_are_refused_with_python_remedies():
     key = Key.from_ids(["a1", "a2", "b1"], ["s", "s", "s"], [True, True, False])
     scores = Scores.from_ids(["a1", "a2", "b1"], ["s", "s", "s"], [1.0, 2.0, 0.0])
     with pytest.raises(DataError, match=r"speakers=\{id: speaker") as caught:
@@ -190,12 +190,12 @@ def test_ids_that_may_not_be_speakers_are_refused_in_words_of_python():
     assert "--" not in str(caught.value)
 
 
-def test_an_unknown_metric_is_named():
+def test_unknown_metrics_are_named():
     with pytest.raises(DataError, match=r"no metric 'eer'; there are: eer\.rocch"):
         compare(systems(0), KEY, speakers=MAP, metrics=["eer"], resamples=2)
 
 
-def test_p_values_of_a_table_are_corrected_for_their_number():
+def test_p_values_of_a_table_are_corrected_for_multiple_comparisons():
     """Against Holm's procedure by hand: the smallest times M, the next times M - 1, never below one before it."""
     rng = np.random.default_rng(0)
     p_values = rng.uniform(0, 0.2, 7)
@@ -214,7 +214,7 @@ def test_p_values_of_a_table_are_corrected_for_their_number():
     )
 
 
-def test_one_system_that_is_given_twice_is_told(caplog):
+def test_a_system_given_twice_is_reported(caplog):
     pairs = [(f"m{place // 8}", f"m{place % 8}") for place in range(64)]
     truth = np.array([model == segment for model, segment in pairs])
     values = np.random.default_rng(3).standard_normal(64) + 2 * truth
@@ -322,7 +322,7 @@ def test_evaluate_systems_refuses_misuse(options, text):
         ev.evaluate_systems(**{"systems": systems(0.3), "key": KEY} | options)
 
 
-def test_systems_of_other_trials_are_evaluated_and_not_compared():
+def test_systems_with_different_trials_are_evaluated_but_not_compared():
     both = systems(0.3)
     half = np.arange(len(PAIRS)) < len(PAIRS) // 2
     keys = {"a": KEY, "b": KEY.subset(half)}

@@ -32,7 +32,7 @@ def test_the_true_rate_lies_between_the_bound_and_the_measured_rate(
         assert eer_guess(measured, share) == pytest.approx(true, abs=0.02)
 
 
-def test_nothing_exchanged_changes_nothing_and_unknown_shares_bound_nothing() -> None:
+def test_a_share_of_zero_changes_nothing_and_an_unknown_share_gives_no_bound() -> None:
     rates = np.linspace(0, 0.5, 11)
     np.testing.assert_allclose(eer_bound(rates, 0.0), rates)
     np.testing.assert_allclose(eer_guess(rates, 0.0), rates)

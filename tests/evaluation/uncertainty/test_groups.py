@@ -56,7 +56,7 @@ def evaluated(shifts, *, n_speakers=60, seed=0, resamples=0):
         "id\tsex\taccent\na\tf\tnorth\nb\tm\t\n",
     ],
 )
-def test_read_metadata(tmp_path, text):
+def test_metadata_are_read(tmp_path, text):
     path = tmp_path / "table"
     path.write_bytes(text.encode())
     assert read_metadata(path, "sex") == {"a": "f", "b": "m"}
@@ -74,7 +74,7 @@ def test_read_metadata(tmp_path, text):
         (b"id,sex\n\xff,f\n", ":2: expected text in UTF-8"),
     ],
 )
-def test_bad_tables(tmp_path, content, message):
+def test_bad_tables_are_refused(tmp_path, content, message):
     path = tmp_path / "table"
     path.write_bytes(content)
     with pytest.raises(DataError, match=message):
@@ -89,12 +89,12 @@ def groups_of(metadata, **options):
     return [{-1: "across", -2: "blank"}.get(code) or names[code] for code in codes.tolist()]
 
 
-def test_groups_by_both_sides():
+def test_trials_are_grouped_by_both_sides():
     sides = {"a": "f", "b": "f", "c": "m", "a1": "f", "b1": "f", "c1": "m"}
     assert groups_of(sides) == ["f", "f", "f", "across", "m"]
 
 
-def test_groups_by_one_known_side_or_speakers():
+def test_trials_are_grouped_by_one_known_side_or_by_speakers():
     assert groups_of({"a1": "x", "b1": "y", "c1": "z", "other": "w"}) == ["x", "y", "y", "z", "z"]
     by_speaker = {"a": "f", "b": "f", "c": "m"}
     assert groups_of(by_speaker) == ["f", "f", "f", "f", "m"]
@@ -111,7 +111,7 @@ def test_unknown_ids_are_named():
 # metrics of groups
 
 
-def test_extremes_without_resamples():
+def test_extremes_are_found_without_resamples():
     found = evaluated((0.0, 1.0, 2.0))
     extremes = found.extremes["eer.interpolated"]
     assert (extremes.highest, extremes.lowest, extremes.worst) == ("g0", "g2", "g0")
@@ -121,7 +121,7 @@ def test_extremes_without_resamples():
     assert not found.groups["g0"].intervals
 
 
-def test_gap_is_found_where_there_is_one():
+def test_an_existing_gap_is_found():
     found = evaluated((0.0, 3.0), resamples=200)
     extremes = found.extremes["mean"]
     assert 0 < extremes.gap.low < 3 < extremes.gap.high
@@ -136,7 +136,7 @@ def test_gap_is_found_where_there_is_one():
     assert np.isfinite(evaluated((0.0, 3.0), resamples=2).extremes["mean"].gap.high)
 
 
-def test_gap_is_not_found_where_there_is_none():
+def test_no_gap_is_found_between_equal_groups():
     """Of four equal groups the largest difference looks large; the interval must hold 0 in 95 of 100 cases."""
     missed = sum(
         evaluated((0.0,) * 4, n_speakers=40, seed=seed, resamples=80).extremes["mean"].gap.low > 0
@@ -145,7 +145,7 @@ def test_gap_is_not_found_where_there_is_none():
     assert missed <= 5  # of 40 at most 5 by chance, with a probability of 98.6 % at 5 %
 
 
-def test_groups_without_a_class_or_with_one_speaker():
+def test_groups_with_one_class_or_one_speaker_have_notes():
     models, segments = np.divmod(np.arange(25), 5)
     is_target = models == segments
     rng = np.random.default_rng(0)

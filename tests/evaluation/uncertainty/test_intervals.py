@@ -34,7 +34,9 @@ KALDI = method_of("eer.kaldi")
 
 
 @pytest.mark.parametrize(("n_units", "n_trials"), [(5, 35), (23, 184), (100, 300)])
-def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_units, n_trials):
+def test_without_errors_the_upper_end_is_the_rate_that_shows_none_in_5_percent_of_cases(
+    n_units, n_trials
+):
     found = interval(0.0, np.zeros(50), method=KALDI, n_units=n_units, n_trials=n_trials)
     assert found.low == 0
     rng = np.random.default_rng(n_units)
@@ -49,14 +51,14 @@ def test_no_error_is_the_rate_at_which_none_is_seen_in_5_percent_of_the_cases(n_
 
 @pytest.mark.parametrize("errors", [0, 1, 4])
 @pytest.mark.parametrize("n_units", [5, 23, 100])
-def test_with_one_trial_a_speaker_it_is_the_interval_of_clopper_and_pearson(n_units, errors):
+def test_with_one_trial_per_speaker_the_interval_equals_clopper_pearson(n_units, errors):
     low, high = rate_interval(errors / n_units, n_units=n_units, n_trials=n_units)
     found = stats.binomtest(errors, n_units).proportion_ci(0.95 if errors else 0.9, method="exact")
     assert (low, high) == pytest.approx((found.low, found.high), abs=1e-5)
 
 
 @pytest.mark.parametrize(("n_units", "n_trials", "errors"), [(5, 35, 3), (10, 74, 9), (23, 184, 1)])
-def test_so_many_errors_or_fewer_are_seen_in_the_share_that_is_asked_for(n_units, n_trials, errors):
+def test_at_the_upper_end_few_errors_occur_with_the_nominal_probability(n_units, n_trials, errors):
     found = rate_where(errors, n_units, n_trials, 0.1)
     rng = np.random.default_rng(errors)
     limit = stats.norm.ppf(found) + np.sqrt(OF_SPEAKERS) * rng.standard_normal((40_000, n_units))
@@ -78,7 +80,7 @@ def shares_of_errors(rng, shape, variances, rate):
 
 @pytest.mark.parametrize("errors_in", [0, 1, 5])
 @pytest.mark.parametrize("level", [0.95, 1 - 0.05 / 16])
-def test_copies_of_a_draw_change_nothing(errors_in, level):
+def test_duplicated_draws_change_nothing(errors_in, level):
     """The same sample given 1, 3 and 10 times had the upper ends 0.190, 0.121 and 0.076."""
     rng = np.random.default_rng(errors_in)
     shares = np.where(np.arange(10) < errors_in, 2 / 7, 0.0)
@@ -95,7 +97,7 @@ def test_copies_of_a_draw_change_nothing(errors_in, level):
 
 @pytest.mark.parametrize("variances", [(0.7, 0.3, 0.0), (0.7, 0.2, 0.1), (0.4, 0.1, 0.5)])
 @pytest.mark.parametrize(("n_units", "each", "rate"), [(10, 7, 0.1), (23, 40, 0.03)])
-def test_upper_ends_over_draws_hold_the_true_rate(variances, n_units, each, rate):
+def test_upper_ends_over_draws_cover_the_true_rate(variances, n_units, each, rate):
     """Just above the bound without an error coverage is least: an end that claims 95 % holds in 93 % or more."""
     rng, above = np.random.default_rng(7), 0
     for _ in range(400):
@@ -115,7 +117,7 @@ def test_upper_ends_over_draws_hold_the_true_rate(variances, n_units, each, rate
     ("n_units", "each", "worth"),
     [(10, 7, 20), (10, 7, 70), (23, 40, 100), (23, 40, 920), (80, 8, 300)],
 )
-def test_no_interval_ends_below_the_bound_without_an_error(n_units, each, worth, level):
+def test_no_upper_end_is_below_that_without_errors(n_units, each, worth, level):
     """Trials are worth as many throughout; of 920 by 23 speakers it was 12.2 % without an error and 0.8 % of one."""
     shares, sizes = (np.arange(400) + 0.5) / 400, {"n_units": n_units, "n_trials": n_units * each}
     least = interval(0.0, np.zeros(50), method=KALDI, level=level, **sizes).high
@@ -125,7 +127,7 @@ def test_no_interval_ends_below_the_bound_without_an_error(n_units, each, worth,
 
 
 @pytest.mark.parametrize("n_trials", [6, 34, 60])
-def test_the_exact_ends_rise_with_errors(n_trials):
+def test_exact_ends_rise_with_the_number_of_errors(n_trials):
     counts = np.linspace(0, n_trials, 25)
     ends = np.array(
         [
@@ -142,7 +144,7 @@ def draws(rate, deviation):
     return np.clip(rate + deviation * stats.norm.ppf((np.arange(400) + 0.5) / 400), 0, 1)
 
 
-def test_where_errors_abound_the_interval_is_the_usual_one():
+def test_with_many_errors_the_interval_equals_the_usual_one():
     rate, deviation = 0.1, 0.02
     assert independent_errors(rate, deviation**2 * 50 / 49, 400) > PLENTY
     found = interval(rate, draws(rate, deviation), method=KALDI, n_units=50, n_trials=400)
@@ -156,7 +158,7 @@ def test_where_errors_abound_the_interval_is_the_usual_one():
     assert (found.low, found.high, found.note) == (usual.low, usual.high, "")
 
 
-def test_nothing_jumps():
+def test_ends_change_continuously_with_the_rate():
     """Ends move little when the rate does: from nearly no error to many, through all that is mixed."""
     rates = np.geomspace(1e-3, 0.2, 400)
     ends = []
@@ -178,7 +180,7 @@ def test_nothing_jumps():
 # means over draws
 
 
-def test_the_parts_of_the_variance_are_those_of_a_two_way_table():
+def test_the_variance_components_equal_those_of_a_two_way_table():
     """Oracle: mean squares of the table of speakers and draws, for the mean of its cells under all resamples."""
     rng = np.random.default_rng(1)
     n_speakers, n_draws = 6, 3
@@ -200,7 +202,7 @@ def test_the_parts_of_the_variance_are_those_of_a_two_way_table():
     assert_allclose(again[1], shifted.mean(axis=1).var(ddof=1) / n_draws - interaction, atol=0.003)
 
 
-def test_an_interval_becomes_as_much_wider_as_the_variance_and_the_degrees_of_freedom_say():
+def test_intervals_widen_with_variance_and_fewer_degrees_of_freedom():
     ratio = float(widening(2.0, 6.0, n_units=11, n_draws=3, level=0.95))
     freedom = 8**2 / (2**2 / 10 + 6**2 / 2)
     assert_allclose(ratio, 2 * stats.t.ppf(0.975, freedom) / stats.t.ppf(0.975, 10))
@@ -210,7 +212,7 @@ def test_an_interval_becomes_as_much_wider_as_the_variance_and_the_degrees_of_fr
     assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
 
 
-def test_two_draws_that_differ_are_not_few_errors():
+def test_two_different_draws_are_not_treated_as_few_errors():
     """13 of 70 trials fail, as 10.0 and 26.8 % of two draws; it was "few errors, worth 0.4 independent ones"."""
     rng = np.random.default_rng(0)
     resampled = np.clip(rng.normal(0.184, 0.05, 400) + np.array([[-0.084], [0.084]]), 0.01, 0.6)
@@ -226,7 +228,7 @@ def test_two_draws_that_differ_are_not_few_errors():
     assert "no error" in none.note
 
 
-def test_draws_of_other_trials_are_refused():
+def test_draws_with_different_trials_are_refused():
     one, other = (simulate(np.random.default_rng(0), count, 1, 1.6, 0.0)[0] for count in (5, 6))
     with pytest.raises(DataError, match=r"draw 1.*draw 2"):
         confidence_intervals([one, other], metrics, Resampling(10))
@@ -234,7 +236,7 @@ def test_draws_of_other_trials_are_refused():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moved", [0.0, 0.25])
-def test_intervals_hold_the_true_value_in_nearly_the_share_asked_for(moved):
+def test_intervals_have_nearly_their_nominal_coverage(moved):
     """Of 80 repetitions 76 are expected; 69 or fewer are as good as impossible (2 in 1000)."""
     found = [repeat(12, 3, 1.6, moved, 100, seed)["eer.rocch"][0, :2] for seed in range(1000, 1080)]
     assert np.sum(found) <= 10
@@ -243,7 +245,7 @@ def test_intervals_hold_the_true_value_in_nearly_the_share_asked_for(moved):
 # the methods
 
 
-def test_normal_method_is_student():
+def test_the_normal_method_equals_student_intervals():
     draws = np.random.default_rng(0).normal(3, 0.2, 500)
     found = interval(3.1, draws, method=Method("identity"), n_units=20)
     reach = stats.t.ppf(0.975, 19) * draws.std(ddof=1) * np.sqrt(20 / 19)
@@ -251,7 +253,7 @@ def test_normal_method_is_student():
 
 
 @pytest.mark.parametrize("n_units", [5, 100])
-def test_one_value_alone_has_the_same_interval_as_simultaneously(n_units):
+def test_a_single_value_has_the_same_interval_as_among_several(n_units):
     values = 3 + 0.2 * stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
     settings = {"method": Method("identity"), "n_units": n_units}
     alone = interval(3.1, values, **settings)
@@ -262,7 +264,7 @@ def test_one_value_alone_has_the_same_interval_as_simultaneously(n_units):
 
 
 @pytest.mark.parametrize(("times", "worth"), [(1.0, 54), (1.5, 24), (3.0, 6)])
-def test_what_draws_have_in_common_makes_trials_of_few_errors_worth_less(times, worth):
+def test_correlated_draws_reduce_the_effective_number_of_trials(times, worth):
     """Half an error is 0.01 here: resamples without an error have no interval of the usual kind to be mixed with."""
     found = interval(
         0.01, np.array([0.0, 0.01] * 20), method=KALDI, n_units=5, n_trials=54, widening=times
@@ -276,7 +278,7 @@ def test_what_draws_have_in_common_makes_trials_of_few_errors_worth_less(times, 
 @pytest.mark.parametrize(
     ("metric", "times"), [("min_cllr", 1.1), ("min_dcf.0.01", 1.1), ("eer.rocch", 1), ("cllr", 1)]
 )
-def test_differences_of_what_is_chosen_on_the_trials_are_wider(metric, times):
+def test_differences_of_selected_attackers_have_wider_intervals(metric, times):
     """At the width of the resamples a test at 5 % called 6 to 9 % significant by chance."""
     resampled = np.random.default_rng(0).normal(0.1, 0.02, 400)
     found = interval(0.1, resampled, method=method_of(metric, difference=True), n_units=20)
@@ -294,7 +296,7 @@ def test_differences_of_what_is_chosen_on_the_trials_are_wider(metric, times):
     ],
 )
 @pytest.mark.parametrize("factor", [0.0, HULL_FACTOR])
-def test_scales(scale, upper, forth, back, factor):
+def test_intervals_on_each_scale_equal_their_formula(scale, upper, forth, back, factor):
     draws = np.random.default_rng(0).uniform(0.2, 0.4, 300)
     method = Method(scale, factor=factor, upper=upper)
     found = interval(0.25, draws, method=method, n_units=8, level=0.9)
@@ -310,7 +312,7 @@ def test_scales(scale, upper, forth, back, factor):
     "name", ["eer.rocch", "min_dcf.0.01", "min_cllr", "zebra.population", "d_sys_pav", "prbep"]
 )
 @pytest.mark.parametrize("shift", [-0.2, 0.2])
-def test_an_interval_holds_its_value(name, shift):
+def test_every_interval_contains_its_value(name, shift):
     """With the bias of the hull removed that of 40.4 % was 40.8 to 50.0 %."""
     method = method_of(name)
     value = 0.6 * min(method.upper, 1.0)
@@ -319,7 +321,7 @@ def test_an_interval_holds_its_value(name, shift):
     assert found.low <= value <= found.high
 
 
-def test_the_worst_case_of_a_sample_has_no_interval():
+def test_a_sample_maximum_has_no_interval():
     found = interval(
         2.725, np.linspace(2.63, 2.72, 50), method=method_of("zebra.individual"), n_units=20
     )
@@ -344,7 +346,7 @@ def test_intervals_stay_in_range():
         assert 0 <= found.low < found.high <= method_of(name).upper
 
 
-def test_too_few_errors_are_said():
+def test_too_few_errors_are_noted():
     draws = np.array([0.0, 0.01] * 20)
     found = interval(0.01, draws, method=method_of("tpr_at_fpr.0.01"), n_units=5, n_trials=50)
     assert np.isnan([found.low, found.high]).all()
@@ -356,7 +358,7 @@ def test_too_few_errors_are_said():
     assert interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=500).low < 0.01
 
 
-def test_infinite_undefined_and_constant_draws():
+def test_infinite_undefined_and_constant_draws_have_notes():
     method = method_of("cllr")
     draws = np.array([0.1, 0.2, 0.3, np.inf] * 10)
     found = interval(0.2, draws, method=method, n_units=5)
@@ -370,7 +372,7 @@ def test_infinite_undefined_and_constant_draws():
     assert with_gaps == interval(0.2, draws[:3], method=method, n_units=5)
 
 
-def test_methods_by_name():
+def test_methods_are_chosen_by_metric_name():
     assert method_of("min_dcf_unnormalised.0.01").upper == 0.01
     assert method_of("min_dcf_unnormalised.0.9").upper == pytest.approx(0.1)
     assert method_of("min_dcf_unnormalised").upper == np.inf

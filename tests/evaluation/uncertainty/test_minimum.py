@@ -49,7 +49,7 @@ def minima(given, groups, seed=0):
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("n_speakers", [5, 12])
-def test_another_attacker_never_raises_an_end(seed, n_speakers):
+def test_further_attackers_never_raise_an_end(seed, n_speakers):
     """Of any strength, in any order, within one call and from one call to the next."""
     rng = np.random.default_rng(seed)
     given = samples(*rng.uniform(0.001, 0.45, 5), seed=seed, n_speakers=n_speakers)
@@ -67,7 +67,7 @@ def test_another_attacker_never_raises_an_end(seed, n_speakers):
         assert ends(apart) == tuple(np.min([alone[name] for name in members], axis=0))
 
 
-def test_each_end_is_that_of_an_attacker_at_its_level():
+def test_each_end_belongs_to_one_attacker_at_its_level():
     given = samples(0.1, 0.12, 0.3, draws=2)
     found = minimum_over_attackers(given, resampling=Resampling(80, 3, 0.9))
     apart = []
@@ -99,7 +99,7 @@ def test_each_end_is_that_of_an_attacker_at_its_level():
     )
 
 
-def test_a_minimum_of_minima_is_that_of_all():
+def test_a_minimum_of_minima_equals_the_overall_minimum():
     """Scenarios of one set, and sets of other speakers, are joined by their ends."""
     given = samples(0.1, 0.2, 0.15, 0.12)
     names = list(given)
@@ -114,7 +114,7 @@ def test_a_minimum_of_minima_is_that_of_all():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rate", "ratio"), [(0.1, 1.0), (0.1, 1.15), (0.02, 1.0)])
-def test_it_holds_the_smallest_true_rate(rate, ratio):
+def test_the_interval_covers_the_smallest_true_rate(rate, ratio):
     """Of 60 repetitions 57 are expected or more; 53 or fewer are as good as impossible (6 in 1000)."""
     rates = tuple((rate * ratio ** np.arange(16)).tolist())
     found = np.array([repeat(20, rates, 100, seed)[:, 1] for seed in range(60)])
@@ -122,7 +122,7 @@ def test_it_holds_the_smallest_true_rate(rate, ratio):
         assert np.sum((low <= rate) & (rate <= high)) >= 54
 
 
-def test_what_is_told_of_a_perfect_anonymiser_is_what_its_attackers_print():
+def test_a_perfect_anonymiser_has_the_interval_that_its_attackers_print():
     """A review had 42.3 % on average of 16 attackers of 50 % with 10 speakers of 7 segments."""
     printed, told, low = np.array([of_perfect(10, 8, seed) for seed in range(12)]).T
     assert told.mean() == pytest.approx(printed.mean(), abs=0.01)
@@ -131,7 +131,7 @@ def test_what_is_told_of_a_perfect_anonymiser_is_what_its_attackers_print():
     assert of_perfect(10, 1, 0)[1] > told[0]
 
 
-def test_bad_input():
+def test_bad_input_is_refused():
     for nothing in ({}, {"a": []}):
         with pytest.raises(DataError, match="at least one attacker"):
             minimum_over_attackers(nothing)
@@ -148,7 +148,7 @@ def limits(n_lists, **given):
     return over_lists(Interval(**ends), n_lists, n_units=30, n_trials=300)
 
 
-def test_one_list_changes_nothing_and_more_lists_only_raise_the_upper_end():
+def test_further_lists_only_raise_the_upper_end():
     one = Interval(0.2, 0.1, 0.3)
     assert over_lists(one, 1, n_units=30, n_trials=300) is one
     assert over_lists(one, 4, before=4, n_units=30, n_trials=300) is one
@@ -159,8 +159,12 @@ def test_one_list_changes_nothing_and_more_lists_only_raise_the_upper_end():
     assert twice.high == pytest.approx(limits(12).high, rel=1e-3)
 
 
+def test_the_upper_end_over_lists_stops_at_chance():
+    assert limits(12, value=0.43, low=0.39, high=0.499).high == 0.5
+
+
 @pytest.mark.parametrize("n_lists", [2, 4, 12])
-def test_the_upper_end_over_lists_is_that_of_the_level_that_pays_for_them(n_lists):
+def test_the_upper_end_over_lists_uses_the_corrected_level(n_lists):
     """Of a rate with an interval by Student's t on the logit scale, and of none of the trials."""
     tails = [0.05 / 2 / AT_ONCE / count for count in (1, n_lists)]
     once, over = 0.25 * student.ppf(1 - np.array(tails), 29)
@@ -172,7 +176,7 @@ def test_the_upper_end_over_lists_is_that_of_the_level_that_pays_for_them(n_list
     assert limits(n_lists, value=0.0, low=0.0, high=none[0]).high == pytest.approx(none[1])
 
 
-def test_the_true_minimum_over_lists_lies_above_the_upper_end_in_the_nominal_share():
+def test_the_upper_end_over_lists_has_its_nominal_coverage():
     rows = lists_table(Namespace(repetitions=1000, first_seed=0))
     once, over = (
         [float(row[f"true minimum above (%), {name}"]) for row in rows]
@@ -188,7 +192,7 @@ def test_the_true_minimum_over_lists_lies_above_the_upper_end_in_the_nominal_sha
     "interval",
     [Interval(0.2), Interval(0.2, 0.1, np.nan), Interval(0.5, 0.4, 1.0), Interval(np.nan)],
 )
-def test_without_an_upper_end_there_is_nothing_to_raise(interval):
+def test_a_missing_upper_end_stays_missing(interval):
     assert over_lists(interval, 12, n_units=30, n_trials=300) is interval
 
 

@@ -74,7 +74,7 @@ def test_draws_are_multinomial():
     assert len(np.unique(weights, axis=0)) > 3900  # 12 out of 12 repeat themselves now and then
 
 
-def test_draws_by_trial():
+def test_resampling_by_trial_keeps_the_class_sizes():
     scores, is_target, _, _ = simulated()
     sample = sample_of(scores, is_target)
     weights = draw(sample, seed=1, block=0, size=400)
@@ -89,7 +89,7 @@ def test_draws_by_trial():
     assert values.std() == pytest.approx(expected, rel=0.15)
 
 
-def test_spread_of_target_mean_is_that_of_speakers():
+def test_the_spread_of_the_target_mean_equals_that_over_speakers():
     """The mean of means of speakers has the textbook bootstrap error, whatever trials of a speaker have in common."""
     scores, is_target, models, speakers = simulated(n_speakers=40, n_segments=5)
     sample = sample_of(scores, is_target, table(40, models, speakers))
@@ -100,7 +100,7 @@ def test_spread_of_target_mean_is_that_of_speakers():
     assert by_trial.std() < 0.65 * values.std()
 
 
-def test_seed_and_workers():
+def test_draws_depend_on_the_seed_but_not_on_workers():
     sample = sampled()
     one = bootstrap(sample, means, Resampling(60, 7))[0]["eer.interpolated"]
     np.testing.assert_array_equal(
@@ -112,7 +112,7 @@ def test_seed_and_workers():
 # paired
 
 
-def test_pairs_are_sharper_than_systems_apart():
+def test_paired_differences_are_narrower_than_unpaired_ones():
     scores, is_target, models, speakers = simulated(n_speakers=30)
     rng = np.random.default_rng(1)
     samples = {
@@ -131,7 +131,7 @@ def test_pairs_are_sharper_than_systems_apart():
     assert gap.high - gap.low < 0.5 * min(one.high - one.low for one in apart)
 
 
-def test_other_trials_are_refused():
+def test_samples_with_different_trials_are_refused():
     scores, is_target, models, speakers = simulated()
     base = sample_of(scores, is_target, table(12, models, speakers))
     less = sample_of(scores[1:], is_target[1:], table(12, models[1:], speakers[1:]))
@@ -144,7 +144,7 @@ def test_other_trials_are_refused():
 # intervals
 
 
-def test_unresolved_costs_are_said():
+def test_unresolved_costs_are_noted():
     sample = sampled()  # 396 nontarget trials
     found = confidence_intervals(
         sample,
@@ -159,7 +159,7 @@ def test_unresolved_costs_are_said():
 # bad input
 
 
-def test_classes_that_vanish():
+def test_resamples_without_a_class_are_refused():
     # one speaker of 30 has target trials with another: most draws leave the class empty
     models, segments = np.arange(30), np.roll(np.arange(30), 1)
     is_target = np.arange(30) == 0
@@ -171,7 +171,7 @@ def test_classes_that_vanish():
 # from scores and keys
 
 
-def test_sample_from_joins_by_id():
+def test_samples_join_scores_and_key_by_ids():
     scores, is_target, models, speakers = simulated(n_speakers=5, n_segments=1)
     ids = [f"spk{n}" for n in models], [f"spk{n}-u" for n in speakers]
     key = Key.from_ids(*ids, is_target)

@@ -37,7 +37,7 @@ def uars(found):
     return {scenario: recall.interval.value for scenario, recall in found.recalls.items()}
 
 
-def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors():
+def test_predictions_equal_logistic_regression_on_standardised_vectors():
     """Against the gradient of its loss, which must be 0 where the regression has ended."""
     rng = np.random.default_rng(1)
     vectors, labels = rng.standard_normal((60, 3)) * [1, 5, 0.1], np.repeat(["a", "b"], [20, 40])
@@ -61,7 +61,7 @@ def test_prediction_is_that_of_a_logistic_regression_on_standardised_vectors():
     assert np.array_equal(np.array(predict_labels(vectors, list(labels), tested))[clear], expected)
 
 
-def test_what_is_far_apart_is_read_and_what_is_the_same_is_chance():
+def test_separated_classes_are_predicted_and_equal_ones_are_at_chance():
     apart, labels = people(20, shift=12)
     same, _ = people(20, shift=0)
     assert uars(attribute_leakage(Sides(apart), labels, resampling=NONE)) == {"original": 1}
@@ -72,7 +72,7 @@ def test_what_is_far_apart_is_read_and_what_is_the_same_is_chance():
     assert uars(attribute_leakage(Sides(flat), labels, resampling=NONE)) == {"original": 0.5}
 
 
-def test_recall_is_that_of_two_gaussians():
+def test_the_recall_of_two_gaussians_matches_its_closed_form():
     """2 deviations apart the best rule is right in 84 % of the cases."""
     from scipy.stats import norm
 
@@ -84,7 +84,7 @@ def test_recall_is_that_of_two_gaussians():
     assert found.recalls["original"].chance == 0.5
 
 
-def test_scenarios_learn_from_their_own_side():
+def test_each_scenario_trains_on_its_own_side():
     """Anonymisation turns the attribute round: who knows reads it, who does not reads the opposite."""
     original, labels = people(20, shift=12)
     found = attribute_leakage(Sides(original, turned(original)), labels, resampling=NONE)
@@ -96,7 +96,7 @@ def test_scenarios_learn_from_their_own_side():
     )
 
 
-def test_training_set_of_other_speakers_is_learnt_from():
+def test_a_separate_training_set_is_used():
     tested, labels = people(4, shift=12)
     others, more = people(30, shift=12, seed=1, prefix="t")
     found = attribute_leakage(Sides(tested), labels | more, training=Sides(others), resampling=NONE)
@@ -112,7 +112,7 @@ def test_training_set_of_other_speakers_is_learnt_from():
     assert uars(found) == {"original": 1, "ignorant": 1, "informed": pytest.approx(0, abs=0.1)}
 
 
-def test_tested_speakers_are_never_learnt_from():
+def test_tested_speakers_are_never_trained_on():
     """Vectors that hold nothing but who speaks tell no attribute of other speakers, whatever is in the training set."""
     rng = np.random.default_rng(0)
     means = rng.standard_normal((16, 40)) * 20
@@ -125,7 +125,7 @@ def test_tested_speakers_are_never_learnt_from():
         attribute_leakage(Sides(given), labels, training=Sides(given), resampling=NONE)
 
 
-def test_labels_may_be_of_utterances_and_of_many_classes():
+def test_labels_may_belong_to_utterances_and_have_many_classes():
     vectors, _ = people(12, shift=0, utterances=6)
     moods = {name: ["sad", "glad", "calm"][number % 3] for number, name in enumerate(vectors.ids)}
     places = np.array([[mood == "sad", mood == "glad", 0, 0, 0, 0] for mood in moods.values()])
@@ -137,7 +137,7 @@ def test_labels_may_be_of_utterances_and_of_many_classes():
     assert found.recalls["original"].chance == pytest.approx(1 / 3)
 
 
-def test_rare_classes_and_missing_labels_are_left_out_and_noted():
+def test_rare_classes_and_missing_labels_are_omitted_with_a_note():
     vectors, labels = people(20, shift=12)
     labels["s00"] = "x"
     del labels["s01"]
@@ -152,7 +152,7 @@ def test_rare_classes_and_missing_labels_are_left_out_and_noted():
     assert found.recalls["original"].n_speakers == 17
 
 
-def test_input_that_cannot_be_used_is_told():
+def test_unusable_input_is_refused():
     vectors, labels = people(8, shift=2)
     with pytest.raises(
         DataError, match="at least two classes with two speakers each, got 'f' with 8"
@@ -191,7 +191,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_command_says_what_the_function_says(folder):
+def test_the_command_gives_the_results_of_the_function(folder):
     given = "attributes", "--original", folder / "a.npz"
     output = passes(
         *given, "--anonymised", folder / "b.npz", "--labels", folder / "spk2gender"
@@ -220,7 +220,7 @@ def test_command_says_what_the_function_says(folder):
         ),
     ],
 )
-def test_command_ends_with_one_error(arguments, says, folder):
+def test_the_command_gives_one_error(arguments, says, folder):
     located = [
         str(folder / name) if (folder / name).exists() or name == "missing" else name
         for name in arguments
@@ -228,7 +228,7 @@ def test_command_ends_with_one_error(arguments, says, folder):
     assert says in refused("attributes", "--original", folder / "a.npz", *located)
 
 
-def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path):
+def test_voices_split_over_several_folds_are_reported(tmp_path):
     """Vectors that tell the voice and not the attribute: without speakers the voice is learnt and tested."""
     rng = np.random.default_rng(0)
     voices = np.repeat(np.arange(12), 5)
@@ -259,7 +259,7 @@ def test_utterances_of_one_voice_in_several_folds_are_told(tmp_path):
     assert known["notes"] == []
 
 
-def test_classes_that_differ_in_case_are_told_once(caplog):
+def test_classes_that_differ_in_case_are_reported_once(caplog):
     vectors, labels = people(12, shift=3)
     names = list(labels)
     labels |= {names[0]: labels[names[0]].upper(), names[2]: labels[names[2]].upper()}

@@ -40,7 +40,7 @@ WORDS = st.lists(st.sampled_from(["a", "b", "ab", "c"]), max_size=6)
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4))
-def test_edits_are_the_fewest_and_their_kinds_add_up(pairs):
+def test_edits_are_minimal_and_their_kinds_add_up(pairs):
     reference = {f"u{n}": " ".join(one) for n, (one, _) in enumerate(pairs)} | {"x": "a"}
     hypothesis = {f"u{n}": " ".join(other) for n, (_, other) in enumerate(pairs)} | {"x": "a"}
     for unit, split in (
@@ -57,7 +57,7 @@ def test_edits_are_the_fewest_and_their_kinds_add_up(pairs):
             assert hits + substitutions + insertions == len(other)
 
 
-def test_counts_and_rate_of_a_case_done_by_hand():
+def test_counts_and_rate_equal_hand_computed_values():
     reference = {"s1-a": "the cat sat on the mat", "s2-a": "yes", "s2-b": "no no"}
     hypothesis = {"s1-a": "the bat sat the mat too", "s2-a": "yes", "s2-b": ""}
     found = count_errors(reference, hypothesis)
@@ -76,7 +76,7 @@ def test_counts_and_rate_of_a_case_done_by_hand():
     assert (report["unit"], report["normaliser"]) == ("words", "none")
 
 
-def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one():
+def test_empty_references_count_insertions_and_a_rate_may_exceed_one():
     found = count_errors({"a": "", "b": "one"}, {"a": "two three", "b": "one"})
     assert found.rate == 2.0
     assert error_rate(found, {"a": "s", "b": "t"}).speakers["t"] == 0.0
@@ -105,14 +105,14 @@ def test_a_reference_without_words_adds_its_insertions_and_a_rate_may_pass_one()
         ("basic", "50 % & more\u2026", "50 more"),
     ],
 )
-def test_normalisers(name, text, words):
+def test_each_normaliser_gives_its_words(name, text, words):
     assert NORMALISERS[name](text) == words
     assert NORMALISERS[name](words) == words
     found = count_errors({"a": text}, {"a": words}, normaliser=name)
     assert (found.rate, found.normaliser) == (0.0, name)
 
 
-def test_missing_hypotheses():
+def test_missing_hypotheses_are_refused_dropped_or_empty():
     reference, hypothesis = {"a": "x y", "b": "x"}, {"a": "x y"}
     with pytest.raises(DataError, match=r"hyp: 1 utterances missing: 'b'"):
         count_errors(reference, hypothesis, file="hyp")
@@ -140,7 +140,7 @@ def random_counts(seed, n_speakers=8, n_each=5):
     }
 
 
-def test_resamples_are_those_of_copied_speakers():
+def test_resamples_equal_copied_speakers():
     counts, speakers = random_counts(0)
     resampling = Resampling(resamples=40, seed=3)
     names = sorted(set(speakers.values()))
@@ -188,7 +188,7 @@ def test_differences_share_their_draws():
         )
 
 
-def test_no_interval_without_draws_or_with_one_speaker():
+def test_there_is_no_interval_without_draws_or_with_one_speaker():
     counts, speakers = random_counts(3)
     assert error_rate(counts, speakers, Resampling(0)).interval.note == "no resamples were drawn"
     alone = error_rate(counts, dict.fromkeys(speakers, "s"), Resampling(20)).interval

@@ -16,6 +16,8 @@ from evaluation.utility.pitch import (
 from spkbase.errors import DataError
 from spkver.features import pitch_track
 
+pytestmark = pytest.mark.whole
+
 
 def contour(seed, length=120):
     """A track that wanders, with gaps without voice."""
@@ -44,7 +46,7 @@ def circular(one, other):
 
 @settings(max_examples=20)
 @given(st.integers(0, 999), st.integers(0, 999))
-def test_the_rule_of_2022_is_what_it_says(first, second):
+def test_the_rule_of_2022_is_applied(first, second):
     one, other = contour(first, 60), contour(second, 60)
     found = compare_tracks(one, other, convention="vpc2022")
     expected, lag = circular(one, other)
@@ -54,7 +56,7 @@ def test_the_rule_of_2022_is_what_it_says(first, second):
 
 @settings(max_examples=20)
 @given(st.integers(0, 999), st.integers(0, 999), st.floats(0.5, 2))
-def test_neither_scale_nor_order_matters(first, second, factor):
+def test_scale_and_order_change_nothing(first, second, factor):
     one, other = contour(first), contour(second)
     found, turned = compare_tracks(one, other), compare_tracks(factor * other, one)
     assert turned.lag == -found.lag
@@ -62,7 +64,7 @@ def test_neither_scale_nor_order_matters(first, second, factor):
     assert turned.voicing_agreement == found.voicing_agreement
 
 
-def test_a_delay_is_found_and_nothing_wraps_around():
+def test_a_delay_is_found_without_wrapping_around():
     track = contour(1, 200)
     late = np.concatenate([np.zeros(15), track[:-15]])
     found = compare_tracks(track, late)
@@ -75,7 +77,7 @@ def test_a_delay_is_found_and_nothing_wraps_around():
     ).correlation == pytest.approx(1)
 
 
-def test_voicing_alone_is_no_intonation():
+def test_voicing_alone_gives_no_pitch_correlation():
     """Where the pitch itself is unrelated, the rule of 2022 still sees a high correlation, made by the gaps."""
     rng = np.random.default_rng(4)
     voiced = np.tile(np.repeat([True, False], [25, 25]), 8)
@@ -84,7 +86,7 @@ def test_voicing_alone_is_no_intonation():
     assert abs(compare_tracks(one, other).correlation) < 0.3
 
 
-def test_the_default_is_pearson_over_frames_with_voice_in_both():
+def test_the_default_is_pearson_over_frames_voiced_in_both():
     one, other = contour(2), contour(3)
     found = compare_tracks(one, other)
     lag = found.lag
@@ -105,7 +107,7 @@ def test_the_default_is_pearson_over_frames_with_voice_in_both():
     ],
     ids=["no voice", "monotone", "never together", "one frame"],
 )
-def test_what_is_undefined(one, other):
+def test_undefined_correlations_are_nan(one, other):
     assert np.isnan(compare_tracks(one, other).correlation)
     assert not np.isnan(compare_tracks(one, other, convention="vpc2022").correlation)
 
@@ -126,12 +128,12 @@ def test_tracks_of_different_length_are_stretched_within_voice_only():
 @pytest.mark.parametrize(
     "track", [np.zeros(0), np.array([-1.0]), np.array([np.nan]), np.zeros((2, 2))]
 )
-def test_bad_tracks(track):
+def test_bad_tracks_are_refused(track):
     with pytest.raises(DataError, match="expected a track"):
         compare_tracks(track, np.ones(3))
 
 
-def test_the_mean_leaves_out_and_counts_what_is_undefined():
+def test_the_mean_omits_and_counts_undefined_values():
     compared = {
         "a1": TrackComparison(0.9, 0, 1.0),
         "a2": TrackComparison(0.5, 0, 0.8),
@@ -155,7 +157,7 @@ def voice(pitch, rate):
     return 0.1 * sum(np.sin(k * phase) / k for k in range(1, 8)) * (pitch > 0)
 
 
-def test_recordings_are_compared_and_bad_files_named(tmp_path):
+def test_recordings_are_compared_and_bad_files_are_named(tmp_path):
     rate = 16000
     pitch = 150 + 40 * np.sin(np.linspace(0, 9, rate))
     files = {}

@@ -51,7 +51,7 @@ def sklearn_uar(truth, predicted, fold_of, *, only_true):
 
 @settings(max_examples=8)
 @given(st.integers(0, 10_000))
-def test_every_convention_is_that_of_scikit_learn(seed):
+def test_every_convention_equals_scikit_learn(seed):
     truth, predicted, speakers = example(seed)
     folds = {f"s{n}": f"f{n % 3}" for n in range(6)}
     for by in (None, folds):
@@ -74,7 +74,7 @@ def test_every_convention_is_that_of_scikit_learn(seed):
     assert pooled.interval.value == pytest.approx(expected)
 
 
-def test_conventions_differ_where_a_fold_lacks_a_class():
+def test_conventions_differ_if_a_fold_lacks_a_class():
     truth = {"a1": "sad", "a2": "hap", "b1": "sad", "b2": "sad"}
     heard = {"a1": "sad", "a2": "hap", "b1": "sad", "b2": "hap"}
     speakers = {one: one[0] for one in truth}
@@ -96,7 +96,7 @@ def test_conventions_differ_where_a_fold_lacks_a_class():
     assert values["default"].chance == 0.5
 
 
-def test_the_challenge_rounds_each_fold():
+def test_the_convention_of_the_challenge_rounds_each_fold():
     truth = {f"a{n}": "sad" for n in range(3)}
     heard = {"a0": "sad", "a1": "sad", "a2": "sad"} | {"a2": "hap"}
     found = average_recall(
@@ -108,7 +108,7 @@ def test_the_challenge_rounds_each_fold():
 
 @pytest.mark.parametrize("convention", ["default", "pooled"])
 @pytest.mark.parametrize("with_folds", [False, True])
-def test_resamples_are_those_of_copied_speakers(convention, with_folds):
+def test_resamples_equal_copied_speakers(convention, with_folds):
     truth, predicted, speakers = example(7)
     folds = {f"s{n}": f"f{n % 3}" for n in range(6)} if with_folds else None
     counted = confusions(truth, predicted, speakers, folds=folds, convention=convention)
@@ -133,7 +133,7 @@ def test_resamples_are_those_of_copied_speakers(convention, with_folds):
         assert uar(counted, weights[None])[0] == pytest.approx(expected)
 
 
-def test_differences():
+def test_recall_differences_have_intervals():
     truth, predicted, speakers = example(3)
     first, best = (confusions(truth, heard, speakers) for heard in (predicted, truth))
     found = recall_differences([first, best])[0]
@@ -156,7 +156,7 @@ def test_differences():
         ({"convention": "vpc2025"}, "expected one of"),
     ],
 )
-def test_what_does_not_fit_is_told(change, message):
+def test_mismatched_lists_are_refused(change, message):
     truth = dict.fromkeys(("a1", "a2", "b1", "b2"), "sad")
     arguments = {
         "truth": truth,

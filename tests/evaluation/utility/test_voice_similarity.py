@@ -49,7 +49,7 @@ def voices(distance, *, seed=0, per_speaker=5):
     )
 
 
-def test_the_matrix_by_brute_force():
+def test_the_matrix_equals_brute_force():
     rng = np.random.default_rng(1)
     llr, first, second = rng.normal(size=60), rng.integers(0, 4, 60), rng.integers(0, 4, 60)
     matrix = similarity_matrix(llr, first, second, 4)
@@ -63,7 +63,7 @@ def test_the_matrix_by_brute_force():
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])
-def test_distinctiveness_of_hand_made_matrices(count):
+def test_distinctiveness_equals_hand_computed_values(count):
     assert distinctiveness(np.eye(count)) == 1
     assert distinctiveness(np.full((count, count), 0.7)) == pytest.approx(0)
     assert distinctiveness(1 - np.eye(count)) == 1, "it is an absolute value"
@@ -73,7 +73,7 @@ def test_distinctiveness_of_hand_made_matrices(count):
     assert distinctiveness(cells) == pytest.approx(abs(diagonal - rest))
 
 
-def test_cells_without_trials_and_weights_of_speakers():
+def test_empty_cells_are_ignored_and_speakers_weighted():
     cells = np.array([[0.9, 0.1, np.nan], [0.2, 0.8, 0.4], [np.nan, 0.3, 0.7]])
     assert distinctiveness(cells) == pytest.approx(0.8 - np.mean([0.1, 0.2, 0.4, 0.3]))
     # a speaker that counts twice is two copies that do not meet each other
@@ -82,7 +82,7 @@ def test_cells_without_trials_and_weights_of_speakers():
     assert distinctiveness(cells, [2, 1, 1]) == pytest.approx(distinctiveness(double))
 
 
-def test_limits_of_deid_and_gain():
+def test_deid_and_gain_have_their_limits():
     assert de_identification(0.8, 0.8) == 0
     assert de_identification(0.8, 0.0) == 1
     assert gain_of_distinctiveness(0.8, 0.8) == 0
@@ -93,7 +93,7 @@ def test_limits_of_deid_and_gain():
     assert np.isnan(de_identification(0.0, 0.5))
 
 
-def test_scores_become_matrices_by_three_calibrations():
+def test_scores_become_matrices_under_three_calibrations():
     scores, key, owners = voices(2.0)
     speakers = find_speakers(key, segment_speakers=owners)
     llrs = {
@@ -120,7 +120,7 @@ def test_scores_become_matrices_by_three_calibrations():
     )
 
 
-def test_inverted_calibrations_are_counted_in_place_of_a_warning(caplog):
+def test_inverted_calibrations_are_counted_without_a_warning(caplog):
     owner = {f"{name}{take}": name for name in NAMES for take in range(3)}
     pairs = [(a, b) for a in owner for b in owner if a != b]
     key = Key.from_ids(*zip(*pairs, strict=True), [owner[a] == owner[b] for a, b in pairs])
@@ -138,7 +138,7 @@ def test_inverted_calibrations_are_counted_in_place_of_a_warning(caplog):
     assert np.array_equal(quiet[0].values, warned[0].values, equal_nan=True)
 
 
-def test_a_list_of_pairs_is_counted_both_ways_where_asked():
+def test_pairs_count_both_ways_on_request():
     """The upper triangle of a list of recordings; a recording with itself does not count."""
     owner = {f"{name}{take}": name for name in NAMES for take in range(3)}
     recordings = list(owner)
@@ -158,7 +158,7 @@ def test_a_list_of_pairs_is_counted_both_ways_where_asked():
     assert one_way[0, 5] == matrix.values[0, 5]
 
 
-def test_deid_and_gain_of_three_matrices_with_intervals():
+def test_deid_and_gain_have_intervals():
     three = {}
     for name, distance in (("oo", 4.0), ("oa", 0.5), ("aa", 2.0)):
         scores, key, owners = voices(distance, seed=len(name) + int(10 * distance))
@@ -175,7 +175,7 @@ def test_deid_and_gain_of_three_matrices_with_intervals():
     assert found.to_columns()["measure"] == ["D(oo)", "D(oa)", "D(aa)", "DeID", "G_VD [dB]"]
 
 
-def test_speakers_that_are_not_in_all_matrices_are_left_out():
+def test_speakers_missing_from_a_matrix_are_omitted():
     full, part = SimilarityMatrix(("a", "b", "c"), np.eye(3)), 0.9 * np.eye(3)
     part[1, 1] = np.nan
     found = compare_voices({"oo": full, "aa": SimilarityMatrix(("a", "b", "c"), part)})
@@ -235,12 +235,12 @@ def test_swapped_and_repeated_files_and_undefined_measures_are_noted():
         (lambda: distinctiveness(np.array([[1.0, np.nan], [np.nan, 1.0]])), "between two speakers"),
     ],
 )
-def test_bad_trials_and_matrices(call, text):
+def test_bad_trials_and_matrices_are_refused(call, text):
     with pytest.raises(DataError, match=text):
         call()
 
 
-def test_bad_lists():
+def test_bad_lists_are_refused():
     scores, key, owners = voices(1.0)
     one = np.flatnonzero(
         (key.models == 0) & np.isin(key.segments, key.segments[(key.models == 0) & key.is_target])
@@ -284,7 +284,7 @@ def three(tmp_path, monkeypatch):
 ALL = ("--original", "oo.txt", "--original-anonymised", "oa.txt", "--anonymised", "aa.txt")
 
 
-def test_the_command(three):
+def test_the_command_gives_the_results_of_the_function(three):
     by_key = "-k", "key.txt", "--segment-speakers", "utt2spk", "--plot", "voices.png"
     report = json.loads(passes("similarity", *ALL, *by_key, "--json", "-").stdout)
     d = report["distinctiveness"]
@@ -332,7 +332,7 @@ def test_the_command(three):
         (("--original", "oo.txt", "--anonymised", "nan.txt", "-k", "key.txt"), "nan.txt"),
     ],
 )
-def test_bad_input_of_the_command(three, arguments, text):
+def test_the_command_refuses_bad_input(three, arguments, text):
     lines = (three / "aa.txt").read_text().splitlines()
     (three / "nan.txt").write_text(
         "\n".join([*lines[:-1], lines[-1].rsplit(" ", 1)[0] + " nan"]) + "\n"
@@ -341,7 +341,7 @@ def test_bad_input_of_the_command(three, arguments, text):
 
 
 @pytest.mark.parametrize(("change", "told"), [(np.exp, True), (lambda values: values, False)])
-def test_scores_that_are_no_ratios_are_told_in_python(caplog, change, told):
+def test_uncalibrated_scores_are_reported_in_python(caplog, change, told):
     scores, key, owners = voices(2.0)
     ratios = change((scores.values - 2) / 0.3)
     matrix_of_voices(

@@ -53,7 +53,7 @@ def times(data):
     return {name: path.stat().st_mtime_ns for name, path in data.recordings.items()}
 
 
-def test_the_twin_is_a_complete_data_directory(source, tmp_path):
+def test_the_anonymised_copy_is_a_complete_data_directory(source, tmp_path):
     twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(), jobs=1)
     again = read_datadir(tmp_path / "set_x")
     for one in (twin, again):
@@ -83,7 +83,7 @@ def test_the_twin_is_a_complete_data_directory(source, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mcadams", "own_anonymizer:reverse"])
-def test_by_speaker_each_side_has_a_draw_of_its_own(source, tmp_path, name):
+def test_on_speaker_level_each_side_has_its_own_draw(source, tmp_path, name):
     """One draw for two sides would tell who it is."""
     sounds, config = [], AnonymizerConfig(name, level="speaker")
     for number, side in enumerate(("enrolment", "trials", "trials", "")):
@@ -103,7 +103,7 @@ def test_any_number_of_workers_and_any_order_give_the_same_files(source, tmp_pat
     assert outputs(anonymize_datadir(backwards, tmp_path / "set_2", config, jobs=2)) == expected
 
 
-def test_the_challenges_draws_follow_the_order_of_the_list(source, tmp_path):
+def test_the_draws_of_the_challenge_follow_the_order_of_the_list(source, tmp_path):
     config = AnonymizerConfig(seeding="vpc2024")
     found = outputs(anonymize_datadir(source, tmp_path / "set_1", config, jobs=1))
     alphas = np.random.default_rng(4284258105).uniform(0.5, 0.9, 3)
@@ -126,7 +126,7 @@ def test_the_challenges_draws_follow_the_order_of_the_list(source, tmp_path):
     [("alpha", 3), ("seed", 3), ("level", 3), ("a source", 1), ("an output", 1), ("a lost output", 1), ("a date", 0),
      ("the record", 3)],
 )  # fmt: skip
-def test_what_has_changed_is_done_again_and_no_more(source, tmp_path, what, redone):
+def test_only_changed_recordings_are_anonymised_again(source, tmp_path, what, redone):
     target = tmp_path / "set_x"
     twin = anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
     before = times(twin)
@@ -156,7 +156,7 @@ def test_what_has_changed_is_done_again_and_no_more(source, tmp_path, what, redo
     assert sum(times(after)[name] != before[name] for name in NAMES) == redone
 
 
-def test_utterances_and_lists_that_are_gone_leave(source, tmp_path):
+def test_removed_utterances_and_lists_are_removed_from_the_copy(source, tmp_path):
     target = tmp_path / "set_x"
     anonymize_datadir(source, target, AnonymizerConfig("none"), jobs=1)
     (target / "mine").write_text("a list of the user's\n")
@@ -176,7 +176,7 @@ def test_utterances_and_lists_that_are_gone_leave(source, tmp_path):
     assert [path.name for path in (target / "wav").iterdir()] == ["a-1.wav"]
 
 
-def test_an_interrupted_run_goes_on_to_the_same_folder(source, tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes_and_gives_the_same_folder(source, tmp_path, monkeypatch):
     """To the last byte as a run that nobody has disturbed; what was finished is not made again."""
     monkeypatch.setattr(directories, "_BATCH", 1)
     file, log, target = tmp_path / "mine.py", tmp_path / "log", tmp_path / "set_x"
@@ -205,9 +205,7 @@ def mine(samples, rate, utterance, rng):
     }
 
 
-def test_in_a_run_a_stage_decides_and_only_changed_recordings_are_anonymised_again(
-    source, tmp_path, monkeypatch
-):
+def test_a_stage_of_a_run_redoes_only_changed_recordings(source, tmp_path, monkeypatch):
     run = Run(tmp_path / "out")
 
     def made(seed=0):
@@ -232,7 +230,7 @@ def test_in_a_run_a_stage_decides_and_only_changed_recordings_are_anonymised_aga
     assert made(seed=1)[0] != sounds
 
 
-def test_folders_that_are_not_finished(source, tmp_path):
+def test_failed_recordings_leave_an_unfinished_folder_that_is_resumed(source, tmp_path):
     target = tmp_path / "set_x"
     anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
     with pytest.raises(DataError, match=r"a-2\.flac: utterance 'a-2': ZeroDivisionError: no luck"):
@@ -253,14 +251,14 @@ def test_folders_that_are_not_finished(source, tmp_path):
         ("not_a_number", "NaN or infinite"),
     ],
 )
-def test_what_is_no_speech_is_refused(source, tmp_path, name, message):
+def test_output_that_is_not_audio_is_refused(source, tmp_path, name, message):
     with pytest.raises(DataError, match=message):
         anonymize_datadir(
             source, tmp_path / "set_x", AnonymizerConfig(f"own_anonymizer:{name}"), jobs=1
         )
 
 
-def test_what_is_too_loud_is_scaled(source, tmp_path):
+def test_output_that_clips_is_scaled(source, tmp_path):
     twin = anonymize_datadir(
         source, tmp_path / "set_x", AnonymizerConfig("own_anonymizer:loud"), jobs=1
     )
@@ -268,7 +266,7 @@ def test_what_is_too_loud_is_scaled(source, tmp_path):
     np.testing.assert_allclose(after, before / np.abs(before).max(), atol=2 / 32768)
 
 
-def test_targets_that_are_not_ours_are_left_alone(source, tmp_path):
+def test_foreign_target_folders_are_not_touched(source, tmp_path):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "wav.scp").write_text("a-1 x\n")
     (tmp_path / "file").write_text("")
@@ -283,7 +281,7 @@ def test_targets_that_are_not_ours_are_left_alone(source, tmp_path):
     assert (tmp_path / "theirs" / "wav.scp").read_text() == "a-1 x\n"
 
 
-def test_bad_sources_are_reported_before_anything_is_written(source, tmp_path):
+def test_bad_sources_are_refused_before_anything_is_written(source, tmp_path):
     soundfile.write(source.recordings["a-1"], np.zeros((800, 2)), RATE)
     source.recordings["b-1"].write_bytes(b"no audio")
     with pytest.raises(
@@ -296,7 +294,7 @@ def test_bad_sources_are_reported_before_anything_is_written(source, tmp_path):
 # --- one's own --------------------------------------------------------------------------------------------------------
 
 
-def test_a_function_from_a_file(source, tmp_path):
+def test_a_function_from_a_file_anonymises(source, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def quiet(samples, rate, utterance, rng):\n    return samples / 2\n")
     config = AnonymizerConfig(f"{file}:quiet")
@@ -309,7 +307,7 @@ def test_a_function_from_a_file(source, tmp_path):
     assert times(anonymize_datadir(source, tmp_path / "set_x", config, jobs=1)) != before
 
 
-def test_a_command_with_a_hostile_id(tmp_path):
+def test_hostile_ids_are_quoted_in_commands(tmp_path):
     name = "x;touch$IFS'hacked'`id`$(id)&"
     write_audio(tmp_path / "set" / "x.wav", np.linspace(-0.5, 0.5, 900), RATE)
     write_datadir(DataDir(tmp_path / "set", {name: tmp_path / "set" / "x.wav"}, {name: "s"}))
@@ -332,14 +330,14 @@ def test_a_command_with_a_hostile_id(tmp_path):
         ("echo {input} > {output}", "the command's output not readable"),
     ],
 )
-def test_commands_that_fail(source, tmp_path, command, message):
+def test_failing_commands_raise_an_error(source, tmp_path, command, message):
     with pytest.raises(DataError, match=message):
         anonymize_datadir(
             source, tmp_path / "set_x", AnonymizerConfig("command", command=command), jobs=1
         )
 
 
-def test_what_cannot_be_called_is_refused_at_once():
+def test_unusable_plug_ins_are_refused_immediately():
     with pytest.raises(ConfigError, match="has no function 'f'"):
         make_anonymizer(AnonymizerConfig("own_anonymizer:f"))
     with pytest.raises(ConfigError, match=r"has no \{output\}"):
@@ -362,7 +360,7 @@ def test_what_cannot_be_called_is_refused_at_once():
         ({"name": "command"}, "anonymizer.command is needed"),
     ],
 )
-def test_configurations_that_make_no_sense(values, message):
+def test_invalid_configurations_are_refused(values, message):
     with pytest.raises(ConfigError, match=message):
         AnonymizerConfig(**values)
 
@@ -370,7 +368,7 @@ def test_configurations_that_make_no_sense(values, message):
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_command_line(source):
+def test_the_command_writes_a_copy_with_its_record(source):
     options = "--suffix", "_x", "--set", "alpha=[0.6, 0.7]", "--level", "speaker", "--jobs", 1
     result = passes("anonymize", "mcadams", source.path, *options)
     assert f"{source.path}_x: 3 utterances" in result.output
@@ -393,14 +391,14 @@ def test_command_line(source):
         (["command"], "anonymizer.command is needed"),
     ],
 )
-def test_command_line_errors(source, arguments, message):
+def test_the_command_refuses_misuse(source, arguments, message):
     assert message in refused("anonymize", arguments[0], source.path, *arguments[1:], "--jobs", 1)
 
 
 # --- what works, and is hardly meant ----------------------------------------------------------------------------------
 
 
-def test_one_output_for_all_recordings_is_told(source, tmp_path, caplog):
+def test_identical_output_for_all_recordings_is_reported(source, tmp_path, caplog):
     anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("none"), jobs=1)
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
     fixed = source.recordings["a-1"]
@@ -412,7 +410,7 @@ def test_one_output_for_all_recordings_is_told(source, tmp_path, caplog):
     )
 
 
-def test_ranges_that_leave_no_speech_are_told(source, tmp_path, caplog):
+def test_ranges_that_destroy_speech_are_reported(source, tmp_path, caplog):
     anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig(alpha=(0.5, 1.2)), jobs=1)
     assert "hardly any speech" not in caplog.text
     anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(alpha=(5, 9)), jobs=1)
@@ -421,7 +419,7 @@ def test_ranges_that_leave_no_speech_are_told(source, tmp_path, caplog):
     )
 
 
-def test_a_twin_does_not_replace_the_recordings_that_it_is_made_of(source, tmp_path):
+def test_a_copy_never_replaces_its_source_recordings(source, tmp_path):
     twin = anonymize_datadir(source, tmp_path / "set_x", AnonymizerConfig("none"), jobs=1)
     before = outputs(twin)
     listing = DataDir(tmp_path / "set", twin.recordings, twin.speakers)

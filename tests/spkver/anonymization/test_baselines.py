@@ -46,7 +46,7 @@ def envelope_peak(samples):
     return float(np.argmax(np.mean(np.abs(np.fft.rfft(frames, 2048)) ** 2, 0)) * RATE / 2048)
 
 
-def test_none_leaves_the_samples():
+def test_the_anonymiser_none_keeps_the_samples():
     samples = buzz(120, 1500)
     assert np.array_equal(changed(samples, "none"), samples)
 
@@ -59,7 +59,7 @@ def test_resampling_scales_frequencies_and_time(factor):
     assert abs(len(found) - RATE / factor) <= 1
 
 
-def test_vtln_moves_the_envelope_and_leaves_the_pitch():
+def test_vtln_moves_the_envelope_and_keeps_the_pitch():
     samples = buzz(125, 2000)
     signs = set()
     for seed in range(6):
@@ -77,14 +77,14 @@ def test_vtln_moves_the_envelope_and_leaves_the_pitch():
     assert signs == {-1, 1}
 
 
-def test_vtln_without_a_warp_gives_the_samples_back():
+def test_vtln_without_a_warp_returns_the_samples():
     samples = buzz(125, 2000)
     found = warp_envelope(samples, RATE, 0.0)
     np.testing.assert_allclose(found, samples, atol=1e-9)
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.25])
-def test_the_envelope_is_scaled_and_pitch_kept(factor):
+def test_the_envelope_is_scaled_and_the_pitch_kept(factor):
     found = scale_envelope(buzz(125, 2000), RATE, factor)
     assert abs(envelope_peak(found) - 2000 * factor) < 130
     assert abs(peak_of(found, 60, 190) - 125) < 1.5
@@ -99,14 +99,14 @@ def test_world_scales_pitch_and_formants():
     assert abs(envelope_peak(found) - 1800) < 150
 
 
-def test_world_without_its_package(monkeypatch):
+def test_world_without_its_package_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyworld", None)
     with pytest.raises(DataError, match=r"needs pyworld, .* \(pip install pyworld\)"):
         import_world()
 
 
 @pytest.mark.parametrize(("name", "n_samples"), [("resampling", 0), ("vtln", 10), ("vtln", 511)])
-def test_too_short_and_silent(name, n_samples):
+def test_short_recordings_are_refused_and_silence_stays_silent(name, n_samples):
     with pytest.raises(DataError, match=f"{n_samples} samples are too few"):
         changed(np.ones(n_samples), name)
     assert not changed(np.zeros(4000), name).any()

@@ -46,7 +46,7 @@ def apart(left, right):
     return float(np.sqrt(np.mean((spectrum(left) - spectrum(right)) ** 2)))
 
 
-def test_a_pole_beyond_pi_goes_to_pi_with_half_its_radius():
+def test_a_pole_beyond_pi_moves_to_pi_with_half_its_radius():
     angle, radius = np.array([[3.0]]), 0.8
     p, q = module._raised(
         -2 * radius * np.cos(angle), np.full((1, 1), radius**2), np.array([2.0]), True
@@ -55,7 +55,7 @@ def test_a_pole_beyond_pi_goes_to_pi_with_half_its_radius():
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.7, 0.8, 0.9])
-def test_an_all_pole_signal_comes_back(alpha):
+def test_an_all_pole_signal_is_restored(alpha):
     samples = resonant(700, 1600, 2600)
     turned = turn_poles([samples], [RATE], [alpha])[0]
     back = turn_poles([np.float32(turned)], [RATE], [alpha], back=True)[0]
@@ -74,7 +74,7 @@ def test_an_all_pole_signal_comes_back(alpha):
         ("world", 1.25),
     ],
 )
-def test_other_inverses(name, value):
+def test_other_inverses_restore_the_signal(name, value):
     samples, inverse = resonant(700, 1600, 2600), INVERSES[name]
     changed = inverse.apply([samples], [RATE], [value])[0]
     back = inverse.undo([np.float32(changed)], [RATE], [value])[0]
@@ -104,7 +104,7 @@ def test_formants_are_scaled_as_world_scales_them():
 
 
 @pytest.mark.parametrize("name", ["mcadams", "vtln", "resampling"])
-def test_numbers_are_drawn_as_the_anonymiser_draws_them(name):
+def test_parameters_are_drawn_as_by_the_anonymiser(name):
     from spkver.anonymization import make_anonymizer
 
     config, samples = AnonymizerConfig(name), resonant(700, 1600, seconds=0.3)
@@ -139,7 +139,7 @@ def content(folder):
     return {path.name: path.read_bytes() for path in sorted((folder / "wav").iterdir())}
 
 
-def test_directories_do_not_depend_on_workers_and_are_taken_up(anonymised, tmp_path):
+def test_inverted_directories_do_not_depend_on_workers_and_are_reused(anonymised, tmp_path):
     values = {name: 0.6 + 0.1 * number for number, name in enumerate(anonymised.recordings)}
     one = undo_datadir(anonymised, tmp_path / "one", "mcadams", values, jobs=1)
     two = undo_datadir(anonymised, tmp_path / "two", "mcadams", values, jobs=2)
@@ -157,7 +157,7 @@ def test_directories_do_not_depend_on_workers_and_are_taken_up(anonymised, tmp_p
         undo_datadir(anonymised, tmp_path / "x", "mcadams", values)
 
 
-def test_records(anonymised, tmp_path):
+def test_records_name_the_anonymiser_or_are_ignored(anonymised, tmp_path):
     assert recorded_anonymizer(anonymised.path) == AnonymizerConfig()
     assert recorded_anonymizer(tmp_path / "nowhere") is None
     record = json.loads((anonymised.path / RECORD).read_text())

@@ -63,7 +63,7 @@ def turned(samples, rate, alpha):
 @pytest.mark.golden
 @pytest.mark.parametrize("recording", ["libri", "syn_a", "syn_b"])
 @pytest.mark.parametrize("alpha", ["0.5", "0.7", "0.8", "0.9"])
-def test_agrees_with_the_challenge_toolkit(shared, recording, alpha):
+def test_output_agrees_with_the_challenge_toolkit(shared, recording, alpha):
     samples, rate = soundfile.read(
         shared / "golden" / "sidekit" / "wav" / f"{recording}.wav", dtype="float32"
     )
@@ -75,14 +75,14 @@ def test_agrees_with_the_challenge_toolkit(shared, recording, alpha):
 
 @pytest.mark.parametrize("rate", [8000, 11025, 16000])
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.3])
-def test_agrees_with_the_definition(rate, alpha):
+def test_output_agrees_with_the_definition(rate, alpha):
     samples = vowel(0.4, rate)
     assert (
         np.abs(to_integers(turned(samples, rate, alpha)) - oracle(samples, rate, alpha)).max() <= 1
     )
 
 
-def test_agrees_with_the_definition_on_digital_silence_and_tones():
+def test_output_agrees_with_the_definition_on_digital_silence_and_tones():
     rate = 16000
     tone = (0.3 * np.sin(2 * np.pi * 440 * np.arange(4000) / rate)).astype(np.float32)
     samples = np.concatenate(
@@ -97,7 +97,7 @@ def test_agrees_with_the_definition_on_digital_silence_and_tones():
     data=st.data(),
 )
 @settings(max_examples=8)
-def test_output_does_not_depend_on_the_company(seeds, frames, data):
+def test_output_does_not_depend_on_other_recordings_of_the_batch(seeds, frames, data):
     signals = [vowel(data.draw(st.sampled_from([0.02, 0.15, 0.31])), seed=seed) for seed in seeds]
     coefficients = [0.5 + seed / 125 for seed in seeds]
     together = turn_poles(signals, [16000] * len(seeds), coefficients)
@@ -125,7 +125,7 @@ def test_the_tail_after_the_last_complete_frame_is_silent():
 
 
 @pytest.mark.parametrize(("n_samples", "rate"), [(319, 16000), (4000, 1000)])
-def test_too_short_for_a_frame(n_samples, rate):
+def test_recordings_shorter_than_a_frame_are_refused_alone(n_samples, rate):
     first, second = turn_poles([np.ones(n_samples, np.float32), vowel()], [rate, 16000], [0.6, 0.7])
     assert isinstance(first, DataError)
     assert f"{n_samples} samples at {rate} Hz are too few" in str(first)

@@ -19,7 +19,7 @@ def noise(n, n_frames, seed=0):
 
 
 @pytest.mark.parametrize("order", [2, 9, 20])
-def test_burg_is_its_definition(order):
+def test_burg_equals_its_definition(order):
     frames = noise(100, 7)
     for frame, found in enumerate(burg(frames, order).T):
         np.testing.assert_allclose(
@@ -38,14 +38,14 @@ def tones(n, level):
 
 
 @pytest.mark.parametrize("level", [1e-1, 1e-2, 5e-3, 1e-3, 1e-5])
-def test_burg_of_what_is_predicted_well(level):
+def test_burg_equals_its_definition_on_predictable_signals(level):
     frames = np.stack([tones(320, level), tones(320, 1.0), tones(320, level / 2)], axis=1)
     for frame, found in enumerate(burg(frames, 20).T):
         one = plain_burg(frames[:, frame], 20)
         np.testing.assert_allclose(found, one, atol=1e-6 * np.abs(one).max())
 
 
-def test_pole_zero_is_that_of_scipy_and_undoes_itself():
+def test_pole_zero_filtering_equals_scipy_and_is_invertible():
     frames = noise(90, 5)
     zeros, poles = burg(frames, 12), burg(noise(90, 5, seed=1), 12)
     filtered = frames.copy()
@@ -86,7 +86,7 @@ def test_factors_multiply_to_the_polynomial(factors):
     assert np.abs(found - polynomials).max() <= 1e-8 * np.abs(polynomials).max()
 
 
-def test_roots_that_lie_apart_are_found():
+def test_separated_roots_are_found():
     rng = np.random.default_rng(3)
     angles = (np.arange(10)[:, None] + rng.uniform(0.2, 0.8, (10, 40))) * np.pi / 10
     radii = rng.uniform(0.7, 0.99, (10, 40))
@@ -120,6 +120,6 @@ def test_roots_that_lie_apart_are_found():
         "far outside",
     ],
 )
-def test_hard_polynomials_fall_back(polynomial):
+def test_ill_conditioned_polynomials_use_the_fallback(polynomial):
     found = product(*quadratic_factors(polynomial[:, None]))[:, 0]
     np.testing.assert_allclose(found, polynomial, atol=1e-8 * np.abs(polynomial).max())

@@ -79,7 +79,7 @@ def counted(source, pool, rules, affinity):
 
 @pytest.mark.parametrize("level", ["speaker", "utterance"])
 @pytest.mark.parametrize("sex", ["same", "other", "random", "any"])
-def test_voices_are_those_that_counting_chooses(level, sex):
+def test_voices_equal_those_chosen_by_brute_force(level, sex):
     rules = PseudoSpeakerRules("cosine", sex, level, farthest=6, mean_of=3, seed=4)
     made = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
     expected = counted(SOURCE, POOL, rules, lambda a, b: a @ b / np.sqrt((a @ a) * (b @ b)))
@@ -91,7 +91,7 @@ def test_voices_are_those_that_counting_chooses(level, sex):
     assert n_voices == 5 if level == "speaker" else n_voices > 10
 
 
-def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio():
+def test_the_plda_affinity_equals_its_log_likelihood_ratio():
     """That of the joint normal distribution of both vectors against that of two speakers, after the chain's maps."""
     from scipy.stats import multivariate_normal
 
@@ -124,7 +124,7 @@ def test_the_affinity_of_the_plda_is_its_log_likelihood_ratio():
     st.sampled_from(["speaker", "utterance"]),
     st.sampled_from(["plda", "cosine"]),
 )
-def test_nothing_hangs_on_the_order_of_source_or_pool(random, level, distance):
+def test_the_order_of_source_and_pool_changes_nothing(random, level, distance):
     def shuffled(of):
         order = list(range(len(of)))
         random.shuffle(order)
@@ -142,7 +142,7 @@ def test_nothing_hangs_on_the_order_of_source_or_pool(random, level, distance):
     )
 
 
-def test_an_utterance_does_not_hang_on_the_others_and_draws_and_seeds_differ():
+def test_utterances_are_independent_and_draws_and_seeds_differ():
     rules = PseudoSpeakerRules("cosine", "same", "utterance", 6, 3)
     whole = anonymize_embeddings(SOURCE, POOL, rules, sexes=SEXES)
     some = Embeddings(SOURCE.ids[7:9], SOURCE.speakers[7:9], SOURCE.vectors[7:9])
@@ -188,7 +188,7 @@ def with_number(of, number):
         (with_number(SOURCE, np.inf), POOL, SMALL, {}, ["2 problems", "not finite", "unknown sex"]),
     ],
 )  # fmt: skip
-def test_bad_input(source, pool, rules, sexes, messages):
+def test_bad_input_is_refused(source, pool, rules, sexes, messages):
     with pytest.raises(DataError) as caught:
         anonymize_embeddings(source, pool, rules, sexes=sexes)
     for message in messages:
@@ -204,7 +204,7 @@ def test_bad_input(source, pool, rules, sexes, messages):
         ({"seed": -1}, "seed -1"),
     ],
 )
-def test_bad_rules(settings_of, message):
+def test_bad_rules_are_refused(settings_of, message):
     with pytest.raises(ConfigError, match=message):
         PseudoSpeakerRules(**settings_of)
     with pytest.raises(ConfigError, match="a backend is given"):
@@ -231,7 +231,7 @@ def files(tmp_path, monkeypatch):
 SIZES = ("--pool", "pool.h5", "--farthest", 6, "--mean-of", 3)
 
 
-def test_the_command_writes_what_the_function_makes(files):
+def test_the_command_writes_the_result_of_the_function(files):
     command = "anonymize-vectors", "source.npz", "--sexes", "sexes", *SIZES
     assert "made.h5: 15 vectors of 6 dimensions" in passes(*command, "--output", "made.h5").output
     expected = anonymize_embeddings(SOURCE, POOL, SMALL, sexes=SEXES)
@@ -253,7 +253,7 @@ def test_the_command_writes_what_the_function_makes(files):
         (["source.npz", "--output", "made.h5", "--sexes", "sexes", "--backend", "sexes"], "sexes"),
     ],
 )
-def test_what_is_wrong_with_files_is_told_and_nothing_is_written(files, arguments, message):
+def test_damaged_files_raise_and_write_nothing(files, arguments, message):
     Path("others").write_text("s00 m\n")
     assert message in refused("anonymize-vectors", *arguments, *SIZES)
     assert not Path("made.h5").exists()

@@ -15,7 +15,7 @@ def draw(utterance="u", speaker="s", position=0, *, level="utterance", seeding="
 
 
 @pytest.mark.golden
-def test_the_first_hundred_coefficients_of_the_challenge(shared):
+def test_the_first_hundred_coefficients_equal_the_challenge(shared):
     with np.load(shared / "golden" / "mcadams" / "mcadams.npz") as golden:
         expected = golden["vpc2024_first_100_coefficients"]
     found = [
@@ -24,13 +24,13 @@ def test_the_first_hundred_coefficients_of_the_challenge(shared):
     assert found == expected.tolist()
 
 
-def test_the_challenge_on_speaker_level_goes_by_the_hash_of_the_id():
+def test_speaker_level_draws_of_the_challenge_use_the_hash_of_the_id():
     expected = np.random.default_rng(int(sha256(b"1998").hexdigest()[:8], 16)).uniform(0.5, 0.9)
     assert draw("u1", "1998", 3, level="speaker", seeding="vpc2024") == expected
     assert draw("u2", "1998", 9, level="speaker", seeding="vpc2024", seed=7) == expected
 
 
-def test_draws_by_id():
+def test_draws_depend_only_on_the_id_and_seed():
     assert draw("u", "a", 0) == draw("u", "b", 9)
     assert len({draw("u"), draw("v"), draw("u", seed=1), draw("u", "s", level="speaker")}) == 4
     assert draw("u", "s", 0, level="speaker") == draw("v", "s", 5, level="speaker")
@@ -38,7 +38,7 @@ def test_draws_by_id():
     assert draw("s") != draw("x", "s", level="speaker")
 
 
-def test_on_speaker_level_a_side_has_draws_of_its_own_and_else_none_has():
+def test_only_speaker_level_draws_differ_between_sides():
     def drawn(side, level, seeding="utterance"):
         return named_stream(
             stream_name("u", "s", 3, level=level, seeding=seeding, side=side), 5

@@ -30,6 +30,8 @@ from spkver.datadir import with_versions
 from spkver.datadir.reading import read_datadir
 from spkver.mixture.ubm import UbmConfig
 
+pytestmark = pytest.mark.whole
+
 RATE = 8000
 FEATURES = {"preset": "telephone", "vad": "none", "rasta": False, "deltas": 0}
 SMALL = {
@@ -129,7 +131,7 @@ def scores_of(attackers, sets, work, trials=None, jobs=None, enrol="enrol"):
     return score(attackers, read_datadir(sets / enrol), test, chosen, work=work, jobs=jobs)
 
 
-def test_attackers_tell_speakers_apart_and_a_recording_counts_once_however_many_versions_enrol(
+def test_attackers_separate_speakers_and_count_all_versions_of_a_recording_once(
     sets, trained, tmp_path
 ):
     """Oracle: without the versions, which are the same audio; the counts of a mixture would be three times as large."""
@@ -149,7 +151,7 @@ def test_attackers_tell_speakers_apart_and_a_recording_counts_once_however_many_
         np.testing.assert_allclose(often[name].values, scores.values, rtol=1e-4, atol=1e-5)
 
 
-def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):
+def test_a_loaded_attacker_gives_the_same_bits_without_its_training_data(sets, trained, tmp_path):
     folder, attackers = trained
     before = scores_of(attackers, sets, tmp_path / "work")
     for name in attackers:
@@ -164,7 +166,7 @@ def test_a_loaded_attacker_scores_to_the_bit_and_alone(sets, trained, tmp_path):
             assert (tmp_path / "again" / name / file).read_bytes() == (moved / file).read_bytes()
 
 
-def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path):
+def test_the_number_of_workers_changes_nothing(sets, trained, tmp_path):
     folder, attackers = trained
     again = train_attackers(
         read_datadir(sets / "train"), three(), tmp_path / "trained", seed=1, jobs=3
@@ -179,7 +181,7 @@ def test_nothing_depends_on_the_number_of_workers(sets, trained, tmp_path):
         np.testing.assert_array_equal(found[name].values, expected[name].values)
 
 
-def test_versions_of_a_training_set_are_one_set(sets):
+def test_versions_of_a_training_set_form_one_set(sets):
     first = read_datadir(sets / "train")
     second = replace(first, recordings=dict.fromkeys(first.speakers, first.recordings["s00-0"]))
     merged = merge_versions([first, second])
@@ -193,7 +195,7 @@ def test_versions_of_a_training_set_are_one_set(sets):
     assert merge_versions([first]) is merge_versions(first) is first
 
 
-def test_a_finished_attacker_is_taken_up(sets, trained, monkeypatch):
+def test_a_finished_attacker_is_reused(sets, trained, monkeypatch):
     folder, made = trained[0], []
     original = classic.save_attacker
     monkeypatch.setattr(classic, "save_attacker", lambda *a: made.append(a[0].name) or original(*a))
@@ -209,7 +211,7 @@ def test_a_finished_attacker_is_taken_up(sets, trained, monkeypatch):
     assert made[2:] == ["gmm-svm"]
 
 
-def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
+def test_trials_of_enrolled_recordings_are_reported(sets, trained, tmp_path, caplog):
     attackers = {"gmm-ubm": trained[1]["gmm-ubm"]}
     test = read_datadir(sets / "test")
     trials = Trials.from_ids(["s10", "s10", "s11", "s12-3"], ["s10-3", "s11-3", "s11-4", "s12-3"])
@@ -222,7 +224,7 @@ def test_trials_of_what_was_enrolled_are_told(sets, trained, tmp_path, caplog):
     assert not caplog.text
 
 
-def test_enrolment_by_list_by_speaker_and_by_utterance(sets, tmp_path):
+def test_models_are_enrolled_by_list_by_speaker_or_by_utterance(sets, tmp_path):
     shutil.copytree(sets / "enrol", tmp_path / "all")
     (tmp_path / "all" / "enrolls").unlink()
     trials = Trials.from_ids(["s10", "s11", "s12-0", "s12-1"], ["s10-3", "s10-3", "s12-3", "s12-3"])
@@ -235,7 +237,7 @@ def test_enrolment_by_list_by_speaker_and_by_utterance(sets, tmp_path):
     assert every.segments[every.models == "s10"].tolist() == ["s10-0", "s10-1", "s10-2"]
 
 
-def test_problems_of_a_training_are_told_together_before_it_starts(sets, tmp_path):
+def test_problems_of_a_training_are_reported_together_before_it_starts(sets, tmp_path):
     data = read_datadir(sets / "train")
     soundfile.write(tmp_path / "fast.wav", voice(1, 1, 0.5), 16000)
     soundfile.write(tmp_path / "short.wav", voice(1, 1, 0.01), RATE)
@@ -259,7 +261,7 @@ def test_problems_of_a_training_are_told_together_before_it_starts(sets, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_unknown_models_and_segments_are_told_together(sets, trained, tmp_path):
+def test_unknown_models_and_segments_are_reported_together(sets, trained, tmp_path):
     trials = Trials.from_ids(["s10", "s99", "s10"], ["s10-3", "s10-4", "s77-1"])
     with pytest.raises(DataError) as caught:
         scores_of(trained[1], sets, tmp_path / "work", trials=trials)
@@ -310,7 +312,7 @@ def _flip(file, where):
         (lambda folder: _flip(folder / "attacker.h5", 0.5), "missing, or not as it was written"),
     ],
 )
-def test_folders_that_are_no_attackers(trained, tmp_path, damage, message):
+def test_folders_without_an_attacker_are_refused(trained, tmp_path, damage, message):
     shutil.copytree(trained[0] / "gmm-svm", tmp_path / "a")
     damage(tmp_path / "a")
     with pytest.raises(DataError) as caught:
@@ -340,7 +342,7 @@ def test_the_commands_train_and_score(sets, tmp_path):
     assert list(read_scores(tmp_path / "few.csv").pairs()) == [("s11", "s10-4"), ("s10", "s10-3")]
 
 
-def test_an_attacker_trained_on_those_that_it_scores_is_told(sets, tmp_path):
+def test_training_on_scored_recordings_is_reported(sets, tmp_path):
     attacker, scores = tmp_path / "attacker", tmp_path / "scores"
     command = (
         "score",
@@ -361,7 +363,7 @@ def test_an_attacker_trained_on_those_that_it_scores_is_told(sets, tmp_path):
     assert "Warning" not in passes(*command).output
 
 
-def test_a_finished_attacker_is_not_replaced_unasked(sets, trained, tmp_path):
+def test_a_finished_attacker_is_replaced_only_on_request(sets, trained, tmp_path):
     train, attacker, other = (
         ("train", sets / "train", "--attacker", "gmm-ubm", *SETTINGS),
         tmp_path / "a",
@@ -403,7 +405,7 @@ SCORE = "score UBM --enroll SETS/enrol --output OUT/s --test"
         ),
     ],
 )
-def test_commands_that_are_refused(sets, trained, tmp_path, command, message):
+def test_commands_refuse_misuse(sets, trained, tmp_path, command, message):
     places = {"SETS": sets, "OUT": tmp_path / "out", "UBM": trained[0] / "gmm-ubm"}
 
     def place(text):

@@ -76,7 +76,7 @@ def scores_of(attacker, attack, chosen=vectors):
     return attacker.score(learnt.model, attack, chosen).values
 
 
-def test_chosen_chain_scores_targets_higher_and_says_how_it_was_chosen(attack):
+def test_the_chosen_chain_scores_targets_higher_and_records_the_choice(attack):
     attacker = VectorAttacker("mine", BackendChoice("mine", ("cosine", "centre")), source=None)
     learnt = attacker.fit(attack.training, vectors, seed=1, jobs=1)
     assert learnt.choice["chosen"] in [row["chain"] for row in learnt.choice["chains"]]
@@ -89,7 +89,7 @@ def test_chosen_chain_scores_targets_higher_and_says_how_it_was_chosen(attack):
 @pytest.mark.parametrize(
     ("chain", "counts_once"), [("centre", True), ("[centre, cosine: maximum]", False)]
 )
-def test_versions_of_a_recording_are_averaged_unless_the_scorer_compares_each(
+def test_versions_of_a_recording_are_averaged_unless_the_scorer_compares_sessions(
     attack, chain, counts_once
 ):
     attacker = VectorAttacker("mine", BackendChoice("mine", (chain,)), source=None)
@@ -106,7 +106,7 @@ def test_versions_of_a_recording_are_averaged_unless_the_scorer_compares_each(
     np.testing.assert_allclose(found, expected.values, atol=1e-12)
 
 
-def test_largest_score_over_variants_of_a_test_counts(attack):
+def test_a_test_gets_the_largest_score_over_its_variants(attack):
     attacker = VectorAttacker("mine", BackendChoice("mine", ("centre",)), source=None)
     variants = tuple(directory(f"inverted{number}", TARGETS, 2) for number in range(3))
     alone = [scores_of(attacker, replace(attack, tested=variant)) for variant in variants]
@@ -174,7 +174,7 @@ def test_supervector_attacker_takes_the_first_fitting_chain_and_averages_statist
     np.testing.assert_allclose(often, once, rtol=1e-5)
 
 
-def test_gmm_ubm_counts_a_recording_once_however_many_versions_enrol(attack):
+def test_gmm_ubm_counts_all_versions_of_a_recording_once(attack):
     attacker, mixture = GmmUbmAttacker("gmm-ubm", MixtureSource()), Mixture()
     learnt = attacker.fit(attack.training, mixture, seed=1, jobs=1)
     assert (learnt.model, learnt.choice) == (mixture.ubm, None)
@@ -231,7 +231,7 @@ def test_a_network_is_not_trained_on_few_speakers(attack, tmp_path):
     assert many.obstacle(attack) == "it needs 9 training speakers, there are 8"
 
 
-def test_backend_of_a_trained_network_learns_from_held_out_speakers_alone(attack, tmp_path):
+def test_the_backend_of_a_trained_network_uses_only_held_out_speakers(attack, tmp_path):
     file = tmp_path / "own.py"
     file.write_text("def train(*arguments):\n    return None\n")
     asked = []

@@ -43,7 +43,7 @@ def spoken(tmp_path):
     )
 
 
-def test_speakers_are_dealt_evenly_and_once():
+def test_speakers_are_distributed_evenly_and_once():
     folds = deal_speakers(SPEAKERS, 4, seed=3)
     assert sorted(name for fold in folds for name in fold) == sorted(SPEAKERS)
     assert {len(fold) for fold in folds} == {4, 5}
@@ -53,7 +53,7 @@ def test_speakers_are_dealt_evenly_and_once():
     assert deal_speakers(dict(reversed(SPEAKERS.items())), 4, seed=3) == folds
 
 
-def test_folds_test_speakers_that_nothing_was_learnt_from():
+def test_folds_test_speakers_that_were_not_trained_on():
     folds = background_folds((directory(8),), seed=0)
     assert len(folds) == 4  # of at least four speakers
     assert sorted(name for fold in folds for name in fold.speakers) == sorted(SPEAKERS)
@@ -69,7 +69,7 @@ def test_folds_test_speakers_that_nothing_was_learnt_from():
             assert (tested[segment] == model) == is_target
 
 
-def test_versions_of_one_side_are_not_those_of_the_other():
+def test_both_sides_use_different_versions():
     versions = tuple(directory(4, name=f"draw{number}") for number in range(4))
     for fold in background_folds(versions, seed=0):
         sides = fold.enrolment, fold.tested
@@ -81,7 +81,7 @@ def test_versions_of_one_side_are_not_those_of_the_other():
         assert len(fold.training) == 4
 
 
-def test_few_speakers_make_few_folds_or_none():
+def test_few_speakers_give_few_folds_or_none():
     some = select(
         directory(3),
         [f"{name}-{take}" for name in ("f00", "f01", "f02", "m01", "m02") for take in range(3)],
@@ -93,7 +93,7 @@ def test_few_speakers_make_few_folds_or_none():
     assert background_folds((directory(1),), seed=0) == []
 
 
-def test_pieces_are_the_recording_and_folds_pair_different_ones(spoken, tmp_path):
+def test_pieces_add_up_to_the_recording_and_folds_pair_different_pieces(spoken, tmp_path):
     assert needs_pieces(spoken)
     assert not needs_pieces(directory(2))
     counts = count_pieces(spoken)

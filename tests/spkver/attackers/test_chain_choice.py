@@ -60,7 +60,7 @@ def choose(folds, chains=CHAINS):
     return choose_chain(chains, folds, seed=0, jobs=1)
 
 
-def test_the_simplest_of_the_best_by_a_loop():
+def test_the_simplest_of_the_best_chains_equals_a_plain_loop():
     draw = np.random.default_rng(1)
     for _ in range(200):
         errors = np.round(draw.uniform(0, 0.2, (5, 4)), 2)
@@ -75,7 +75,7 @@ def test_the_simplest_of_the_best_by_a_loop():
         assert simplest_of_best(errors, resolution=resolution) == system
 
 
-def test_a_chain_is_chosen_as_by_hand(folds):
+def test_the_chosen_chain_equals_a_choice_by_hand(folds):
     found = choose(folds)
     errors = []
     for chain in CHAINS:
@@ -98,7 +98,7 @@ def test_a_chain_is_chosen_as_by_hand(folds):
     assert all(0 < value < 2 for row in found["chains"] for value in row["cllr"])
 
 
-def test_folds_that_share_speakers_are_worth_their_distinct_speakers(folds):
+def test_folds_with_shared_speakers_count_distinct_speakers(folds):
     # mean difference 0.0167, deviation 0.0153
     errors = np.array([[0.12, 0.11, 0.14], [0.10, 0.11, 0.11]])
     assert simplest_of_best(errors) == 1
@@ -117,7 +117,7 @@ def differences(folds):
     return [one - other for one, other in zip(first["eer"], best["eer"], strict=True)]
 
 
-def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds, caplog):
+def test_calibrations_with_negative_slopes_are_dropped_and_their_fold_named(folds, caplog):
     turned = replace(folds[1], key=replace(folds[1].key, is_target=~folds[1].key.is_target))
     (row,) = choose([folds[0], turned], ["cosine"])["chains"]
     assert row["no_slope"] == [1]  # what the second says of the first
@@ -127,7 +127,7 @@ def test_a_calibration_with_a_negative_slope_is_none_and_its_fold_is_named(folds
     assert caplog.text == ""  # the attacker, who has a name, says it
 
 
-def test_what_cannot_be_trained_is_told_and_left_out(folds):
+def test_untrainable_chains_are_omitted_and_reported(folds):
     found = choose(folds, ["centre,length,lda:11,length", "centre,length,lda:40", "cosine"])
     assert "lda.rank is 40" in found["chains"][1]["why"]
     assert "eer" not in found["chains"][1]

@@ -23,7 +23,7 @@ from spkver.features import Frames
 LDA = "[centre, length, pca: {}, lda: {{rank: {}, shrink: 0.2}}, length, cosine, snorm]"
 
 
-def test_attackers_are_declared_without_what_trains_them():
+def test_attackers_are_declared_without_training_data():
     """A run that is up to date declares all, and is to cost next to nothing."""
     code = "import sys; import spkver.attackers.registry; print({'scipy', 'sklearn', 'librosa'} & sys.modules.keys())"
     assert (
@@ -32,7 +32,7 @@ def test_attackers_are_declared_without_what_trains_them():
     )
 
 
-def test_settings_win_over_the_file_and_the_file_over_values_and_preset(tmp_path):
+def test_settings_override_the_file_which_overrides_values_and_preset(tmp_path):
     file = tmp_path / "attacker.yaml"
     file.write_text("ubm: {components: 64}\nmap: {relevance: 9}\n")
     values = {
@@ -66,7 +66,7 @@ def test_settings_win_over_the_file_and_the_file_over_values_and_preset(tmp_path
         ("name=../x", "name is '../x': expected the name of a folder"),
     ],
 )
-def test_refused_values(settings, message):
+def test_bad_values_are_refused(settings, message):
     with pytest.raises(ConfigError) as caught:
         attacker_config("gmm-ubm", settings=[settings])
     assert message in str(caught.value)
@@ -85,7 +85,7 @@ def test_refused_values(settings, message):
         ("gmm-svm", 6, 1, 6, "[centre, length, svm: {balanced: true, most: 1000}]"),
     ],
 )
-def test_the_first_chain_that_the_training_set_carries(
+def test_the_first_chain_that_the_training_set_supports_is_chosen(
     preset, speakers, sessions, utterances, expected
 ):
     names = np.repeat([f"s{number}" for number in range(speakers)], sessions).astype(object)
@@ -98,7 +98,7 @@ def test_the_first_chain_that_the_training_set_carries(
 
 
 @pytest.mark.parametrize("limit", [3, 7, 19, 500, None])
-def test_utterances_are_spread_evenly_whatever_their_order(limit):
+def test_utterances_are_spread_evenly_in_any_order(limit):
     counts = {"a": 12, "b": 2, "c": 6}
     every = {
         f"{speaker}-{number:03d}": speaker
@@ -125,7 +125,7 @@ def test_utterances_are_spread_evenly_whatever_their_order(limit):
 @given(
     st.lists(st.integers(1, 90), min_size=1, max_size=12), st.one_of(st.none(), st.floats(0.5, 200))
 )
-def test_every_frame_is_in_one_session_of_about_the_length(lengths, size):
+def test_every_frame_belongs_to_one_session_of_about_the_given_length(lengths, size):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     names = np.array([f"u{number:02d}" for number in range(len(lengths))], object)
     frames = Frames(names, offsets, np.arange(offsets[-1], dtype=np.float32)[:, None])

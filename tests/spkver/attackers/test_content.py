@@ -90,7 +90,7 @@ def roc_area(targets, nontargets):
     return float(np.mean((targets[:, None] > nontargets) + (targets[:, None] == nontargets) / 2))
 
 
-def test_words_and_characters_are_split_from_hostile_text():
+def test_hostile_text_is_split_into_words_and_characters():
     expected = ["a", "b", "\u0107", "d'e", "f", "12", "5", "script"]
     assert words("A\x00b c\u0301 \u202e\ufeffD'e 'f' 12,5 __ <script>") == expected
     assert words("\x00\x01 ... \u200b") == []
@@ -98,7 +98,7 @@ def test_words_and_characters_are_split_from_hostile_text():
     assert characters("\u6c34") == [" \u6c34 "]
 
 
-def test_term_vectors_by_hand():
+def test_term_vectors_equal_hand_computed_values():
     background = [["a", "b"], ["a"], ["a", "c"]]
     vectors = term_vectors(background, [["a", "b", "b"], [], ["d"]], [["b", "d"]])[0].toarray()
     # a is in all: log(4 / 4) + 1
@@ -124,9 +124,7 @@ def test_method_is_chosen_on_background_speakers():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_other_trials(
-    tmp_path, method
-):
+def test_speakers_are_separated_by_topic_and_scores_do_not_depend_on_other_trials(tmp_path, method):
     attack, settings = make_attack(tmp_path), method._asdict()
     whole = values_of(attack, **settings)
     is_target = np.array(
@@ -162,7 +160,7 @@ def test_speakers_with_topics_are_distinguished_and_scores_do_not_depend_on_othe
         ),
     ],
 )
-def test_texts_that_cannot_be_used_are_what_it_lacks(content, says, tmp_path):
+def test_unusable_texts_are_reported(content, says, tmp_path):
     attack = make_attack(tmp_path)
     file = attack.tested.path / "text"
     file.unlink()

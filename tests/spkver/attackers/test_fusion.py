@@ -46,9 +46,7 @@ def fake_scores(attack, name, strength):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_folds_test_other_speakers_and_a_fused_score_is_the_sum_that_the_weights_say(
-    background, kind
-):
+def test_folds_test_other_speakers_and_fused_scores_are_weighted_sums(background, kind):
     name, on_anonymised = KINDS[kind]
     folds, attacks = zip(*fold_attacks(background, kind, seed=1), strict=True)
     for attack in attacks:
@@ -104,7 +102,7 @@ def test_fusions_take_attackers_up_to_their_level_of_knowledge(background):
     assert kinds == ["original", "semi-informed", "lazy-informed", "semi-informed"]
 
 
-def test_folds_are_of_some_speakers_with_some_tests(tmp_path):
+def test_folds_have_a_limited_number_of_speakers_and_tests(tmp_path):
     many = training_set(tmp_path / "train", speakers=240, takes=20)
     folds = fold_attacks(TrainingSet(many), "original", seed=3)
     assert len(folds) == 3

@@ -127,12 +127,12 @@ def rate_of(folder, background, cheat, seed=1):
 
 
 @pytest.mark.parametrize("cheat", [*CHEATS, *OF_FILES])
-def test_a_property_of_each_speaker_names_the_speakers(tmp_path, cheat):
+def test_a_property_that_marks_each_speaker_identifies_the_speakers(tmp_path, cheat):
     assert rate_of(tmp_path, cheat, cheat) < 0.01
 
 
 @pytest.mark.parametrize("cheat", ["level", "tone", "comment", "rate"])
-def test_the_enrolment_shows_what_the_background_does_not(tmp_path, cheat):
+def test_cues_seen_only_in_the_enrolment_are_used(tmp_path, cheat):
     """The training set is anonymised by utterance, or original: its speakers share no property."""
     assert rate_of(tmp_path, "", cheat) < 0.02
 
@@ -146,24 +146,24 @@ def test_honest_files_are_near_chance(tmp_path):
     assert min(rates) > 0.3
 
 
-def test_a_cue_of_the_background_alone_does_not_help(tmp_path):
+def test_cues_seen_only_in_the_background_do_not_help(tmp_path):
     assert 0.3 < rate_of(tmp_path, "level", "") < 0.7
 
 
-def test_files_that_share_every_property_teach_nothing():
+def test_files_with_equal_properties_give_no_weights():
     same = np.ones((12, len(PROPERTIES)))
     weights = learn_weights_of_properties(same, list("aabbccddeeff"), list("ghijklmnopqr"))
     assert not weights.any()
     assert not closeness(same, same[0]).any()
 
 
-def test_one_recording_or_one_speaker_teaches_nothing():
+def test_one_recording_or_one_speaker_gives_no_weights():
     values = np.random.default_rng(0).random((6, len(PROPERTIES)))
     for speakers, recordings in (("abcdef", "ghijkl"), ("aaaaaa", "ghijkl"), ("aabbcc", "gghhii")):
         assert not learn_weights_of_properties(values, list(speakers), list(recordings)).any()
 
 
-def test_every_property_has_its_place_and_is_finite(tmp_path):
+def test_every_property_has_its_position_and_is_finite(tmp_path):
     for name, samples in (
         ("silent", np.zeros(RATE)),
         ("short", np.full(20, 0.5)),
@@ -176,7 +176,7 @@ def test_every_property_has_its_place_and_is_finite(tmp_path):
         assert vector[list(PROPERTIES).index("duration")] == len(samples) / RATE
 
 
-def test_names_paths_and_times_of_files_do_not_count(tmp_path):
+def test_names_paths_and_times_of_files_are_ignored(tmp_path):
     samples = speech(np.random.default_rng(0))
     for name in ("a.wav", "another-speaker.wav"):
         sf.write(tmp_path / name, samples, RATE)

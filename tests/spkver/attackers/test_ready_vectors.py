@@ -51,7 +51,7 @@ def table(folder):
 
 
 @pytest.mark.parametrize("write", [cache, kaldi, table])
-def test_folders_and_tables_of_others(tmp_path, write):
+def test_folders_and_tables_of_other_tools_are_read(tmp_path, write):
     write(tmp_path / "test_enrolls")
     vectors = ReadyVectors("mine", tmp_path)
     assert vectors.file(TRAINING, DIRECTORY) is not None
@@ -60,7 +60,7 @@ def test_folders_and_tables_of_others(tmp_path, write):
 
 
 @pytest.mark.parametrize("below", ["asv_anon_x/emb_xvect", "emb_xvect", "asv_orig/emb_xvect"])
-def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path, below):
+def test_vectors_are_read_as_stored_by_the_voiceprivacy_toolkits(tmp_path, below):
     """Below ``exp``; an attacker that learnt from anonymised speech has its own vectors, else those of ASV_eval."""
     cache(tmp_path / below / "test_enrolls")
     vectors = ReadyVectors("mine", tmp_path)
@@ -74,7 +74,7 @@ def test_what_the_toolkits_of_voiceprivacy_keep_is_taken_as_it_lies(tmp_path, be
 @pytest.mark.parametrize(
     ("kind", "formula"), [("adapted", adapted_cosine_scores), ("self-trained", self_trained_scores)]
 )
-def test_ready_vectors_adapt_to_the_trials(tmp_path, kind, formula):
+def test_precomputed_vectors_are_adapted_to_the_trials(tmp_path, kind, formula):
     """Scores are those of the formula, with no training set; a list with one model is left out."""
     draw, names = (
         np.random.default_rng(0),
@@ -106,7 +106,7 @@ def test_ready_vectors_adapt_to_the_trials(tmp_path, kind, formula):
     assert "one speaker is enrolled" in adapted.obstacle(replace(attack, trials=alone))
 
 
-def test_what_a_function_prints_is_no_score(tmp_path, caplog):
+def test_printed_output_of_a_function_is_not_read_as_scores(tmp_path, caplog):
     """Nor what its programs print; both go to the log."""
     (tmp_path / "talks.py").write_text(
         "import os\n"

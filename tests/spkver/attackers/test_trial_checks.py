@@ -39,7 +39,7 @@ def errors_of(enrolled, tested):
     return str(caught.value)
 
 
-def test_recordings_that_are_only_tested_are_checked(tmp_path, enrolled):
+def test_recordings_used_only_in_tests_are_checked(tmp_path, enrolled):
     tested = write_set(tmp_path / "test", ["t1", "t2"])
     check_trials([CONFIG], enrolled, tested, TRIALS, jobs=1)
     tested.recordings["t2"].write_bytes(b"no audio")
@@ -57,7 +57,7 @@ def test_recordings_that_are_enrolled_and_tested_are_checked_once(tmp_path, enro
 
 
 @pytest.mark.parametrize("side", ["enrol", "test"])
-def test_features_of_a_trained_attacker_are_not_to_be_changed(tmp_path, side):
+def test_the_feature_settings_of_a_trained_attacker_cannot_be_changed(tmp_path, side):
     rates = {"enrol": 16000, "test": 16000, side: 8000}
     names = {"enrol": ["a1", "b1"], "test": ["t1", "t2"]}
     sets = [write_set(tmp_path / name, ids, rate=rates[name]) for name, ids in names.items()]

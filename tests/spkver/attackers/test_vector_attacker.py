@@ -124,7 +124,7 @@ def targets_are_higher(values, attack):
     return values[is_target].mean() > values[~is_target].mean()
 
 
-def test_scores_are_those_of_the_backend_that_is_left(speech, extractor, tmp_path):
+def test_scores_equal_those_of_the_saved_backend(speech, extractor, tmp_path):
     attack = attack_on(speech)
     values = scores_of(attacker_of(extractor), attack, tmp_path / "out")
     folder = tmp_path / "out/attackers/train/mine"
@@ -144,7 +144,7 @@ def test_scores_are_those_of_the_backend_that_is_left(speech, extractor, tmp_pat
     assert len(match_trials(attack.enrolment[0], attack.tested, attack.trials)[0].models) == 12
 
 
-def test_each_recording_is_heard_once(speech, extractor, tmp_path):
+def test_each_recording_is_embedded_once(speech, extractor, tmp_path):
     attack, calls = attack_on(speech), tmp_path / "calls"
     values = scores_of(attacker_of(extractor), attack, tmp_path / "out")
     total = sum(len(side) for side in speech.values())
@@ -165,7 +165,7 @@ def test_each_recording_is_heard_once(speech, extractor, tmp_path):
     assert len(calls.read_text()) == total + len(speech["tested"]) + len(names)
 
 
-def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extractor, tmp_path):
+def test_all_versions_of_an_enrolled_recording_count_once(speech, extractor, tmp_path):
     """Oracle: means by hand; a version of the one recording of one model must not count as a recording more."""
     attack, attacker, out = attack_on(speech), attacker_of(extractor), tmp_path / "out"
     once = scores_of(attacker, attack, out)
@@ -192,7 +192,7 @@ def test_a_recording_counts_once_however_many_versions_of_it_enrol(speech, extra
     np.testing.assert_array_equal(found, expected.values)
 
 
-def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extractor, tmp_path):
+def test_recordings_that_are_models_themselves_keep_their_speaker(speech, extractor, tmp_path):
     """Scores of speakers do not depend on whether their utterances are models of the same trials too."""
     attack, attacker = attack_on(speech), attacker_of(extractor)
     alone = [
@@ -213,7 +213,7 @@ def test_a_speaker_keeps_the_recordings_that_are_models_themselves(speech, extra
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(None, 48), (96, 48), (47, 24), (60, 30)])
-def test_a_large_training_set_is_limited_in_all_its_versions_alike(speech, limit, kept):
+def test_a_large_training_set_is_limited_equally_in_all_versions(speech, limit, kept):
     training = (speech["training"], replace(speech["training"], path=Path("other")))
     found = limited(training, limit, seed=1)
     assert [len(one) for one in found] == [kept, kept]
@@ -233,7 +233,7 @@ def test_a_large_training_set_is_limited_in_all_its_versions_alike(speech, limit
         ("raise ValueError('no')", "raised ValueError: no"),
     ],
 )
-def test_bad_vectors_are_one_error_with_the_name(speech, tmp_path, body, message):
+def test_bad_vectors_raise_one_error_with_the_attacker_name(speech, tmp_path, body, message):
     (tmp_path / "bad.py").write_text(
         f"import numpy as np\n\ndef embed(samples, rate):\n    {body}\n"
     )
@@ -256,7 +256,7 @@ def test_settings_are_checked():
         check_chains(["centre", "coral,cosine"])
 
 
-def test_networks_that_are_not_there(tmp_path, monkeypatch):
+def test_missing_networks_are_reported(tmp_path, monkeypatch):
     """Left out where nobody asked for them by name; an error where somebody did."""
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -299,7 +299,9 @@ def test_networks_that_are_not_there(tmp_path, monkeypatch):
         ("self_trained_plda", "whole-list"),
     ],
 )
-def test_single_test_scores_are_of_their_trial(speech, extractor, tmp_path, scorer, level):
+def test_scores_of_single_tests_depend_only_on_their_trial(
+    speech, extractor, tmp_path, scorer, level
+):
     """Whatever else is tested; a whole list says otherwise. An attacker's level of knowledge goes by this.
 
     Cosines are the same to the bit, products of a PLDA to rounding.
@@ -371,7 +373,7 @@ def test_self_training_needs_two_vectors_of_a_speaker(speech, extractor):
         ),
     ],
 )
-def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapted, chains):
+def test_names_with_endings_inherit_the_settings_of_their_base(preset, name, adapted, chains):
     base = {"chains": ["centre"], "ubm": {"components": 8}}
     settings = {"mine": {"preset": preset}, "ivector": base, "supervector": base}
     made = make_attacker(parse_spec("mine", settings["mine"]), settings)
@@ -385,7 +387,7 @@ def test_names_with_endings_take_the_settings_of_their_base(preset, name, adapte
     )
 
 
-def test_an_adapting_scorer_is_known():
+def test_adapting_scorers_are_recognised():
     with pytest.raises(
         ConfigError, match="adapted is 'yes': expected adapted_cosine, self_trained_plda, "
     ):
@@ -393,7 +395,7 @@ def test_an_adapting_scorer_is_known():
 
 
 @pytest.mark.parametrize("name", ["ivector", "supervector-adapted"])
-def test_attackers_by_a_mixture_need_no_network(speech, tmp_path, name):
+def test_mixture_attackers_need_no_network(speech, tmp_path, name):
     settings = {"ubm": {"components": 4}, "features": {"rate": 8000, "high_frequency": 3800.0}}
     settings |= {"chains": ["centre"]} if name == "ivector" else {}
     attack, attacker = attack_on(speech), make_attacker(parse_spec(name), {name: settings})

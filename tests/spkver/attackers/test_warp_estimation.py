@@ -82,14 +82,14 @@ def some_speech(name, n_speakers, each):
         (3, 5, 5, "s1", "1 speakers of the background are among those that are enrolled"),
     ],
 )
-def test_a_background_that_teaches_nothing(n_speakers, each, anonymised, enrols, why):
+def test_unfit_backgrounds_are_recognised_with_a_reason(n_speakers, each, anonymised, enrols, why):
     versions = (some_speech("anonymised", n_speakers, anonymised),) if anonymised else ()
     training = TrainingSet(some_speech("original", n_speakers, each), versions)
     assert unfit_background(training, {enrols})[: len(why) or None] == why
 
 
 @pytest.mark.parametrize("level", ["speaker", "utterance"])
-def test_a_selection_was_anonymised_as_the_folder_of_its_recordings(tmp_path, level):
+def test_a_selection_has_the_anonymiser_of_its_source_folder(tmp_path, level):
     (tmp_path / "original").mkdir()
     path = tmp_path / "original" / "a.wav"
     write_audio(path, speech(1, 1), RATE)
@@ -101,7 +101,7 @@ def test_a_selection_was_anonymised_as_the_folder_of_its_recordings(tmp_path, le
         assert inversion.is_by_speaker(directory) == (level == "speaker")
 
 
-def test_cues_are_of_what_is_loud_whatever_its_level():
+def test_cues_use_loud_frames_at_any_level():
     samples = speech(1, 1)
     cues = warp_cues(samples, RATE)
     assert cues.shape == (224,)
@@ -123,7 +123,7 @@ def test_poles_are_counted_at_their_angles():
     assert abs(np.argmax(weights) + 0.5 - angle / np.pi * warping.ANGLES) <= 1
 
 
-def test_a_kernel_of_width_0_is_ridge_regression():
+def test_a_kernel_of_width_0_equals_ridge_regression():
     rng = np.random.default_rng(0)
     points, values = rng.standard_normal((40, 6)), rng.standard_normal(40)
     weights, mean = warping._dual_weights(
@@ -137,7 +137,7 @@ def test_a_kernel_of_width_0_is_ridge_regression():
     assert np.abs(warping.warp_kernel(other, points, 0.0) @ weights + mean - expected).max() < 1e-10
 
 
-def test_simulated_voices(drawn):
+def test_warps_of_simulated_voices_are_estimated(drawn):
     """The number is known to a fraction of its spread, from other speakers; and what learnt without a fold is so."""
     cues, values, speakers = drawn
     folds = speaker_folds(speakers, 5)
@@ -153,7 +153,7 @@ def test_simulated_voices(drawn):
     assert 0.5 <= far[0] <= 0.9
 
 
-def test_an_estimator_is_read_back_as_it_was_written(drawn, tmp_path):
+def test_a_written_estimator_is_read_back_equal(drawn, tmp_path):
     cues, values, speakers = drawn
     estimator = fit_warp_estimator(cues, values, speaker_folds(speakers, 3), (0.5, 0.9))
     warping.write_warp_estimator(tmp_path / "e.h5", estimator)

@@ -51,7 +51,7 @@ def test_sixteen_bits_become_multiples_of_one_32768th(tmp_path, container, dtype
 @pytest.mark.parametrize(
     ("container", "subtype"), [("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", "MPEG_LAYER_III")]
 )
-def test_lossy_formats(tmp_path, container, subtype):
+def test_lossy_formats_are_read(tmp_path, container, subtype):
     tone = 0.5 * np.sin(2 * np.pi * 440 / RATE * np.arange(2 * RATE))
     path = put(tmp_path, "a.bin", encoded(tone, container, subtype))
     read = read_audio(path)
@@ -91,7 +91,7 @@ def test_doubtful_recordings_are_named(tmp_path):
 
 @pytest.mark.parametrize("subtype", ["PCM_24", "PCM_32"])
 @pytest.mark.parametrize("container", ["WAV", "NIST"])
-def test_more_bits(tmp_path, container, subtype):
+def test_samples_with_more_bits_are_read_exactly(tmp_path, container, subtype):
     integers = np.random.default_rng(1).integers(-(1 << 31), 1 << 31, 1000).astype(np.int32)
     integers &= ~0xFF if subtype == "PCM_24" else ~0
     path = put(tmp_path, "a", encoded(integers, container, subtype))
@@ -126,14 +126,14 @@ def test_sphere_with_eight_bits_follows_g711(tmp_path, coding, decode):
 
 
 @pytest.mark.parametrize(("order", "letter"), [("01", "<"), ("10", ">")])
-def test_sphere_by_hand_in_both_byte_orders(tmp_path, order, letter):
+def test_sphere_files_in_both_byte_orders_are_read(tmp_path, order, letter):
     samples = noise()
     raw = samples.astype(f"{letter}i2").tobytes()
     path = put(tmp_path, "a.sph", sphere(raw, sample_byte_format=order, sample_count=len(samples)))
     assert np.array_equal(read_audio(path).samples, samples / np.float32(32768))
 
 
-def test_wav_from_a_pipe_has_no_size_and_is_read_to_its_end(tmp_path):
+def test_wav_files_written_to_a_pipe_are_read_to_their_end(tmp_path):
     content = bytearray(encoded(noise(), "WAV"))
     place = content.index(b"data")
     content[place + 4 : place + 8] = content[4:8] = b"\xff" * 4
@@ -142,7 +142,7 @@ def test_wav_from_a_pipe_has_no_size_and_is_read_to_its_end(tmp_path):
     )
 
 
-def test_float_wav_is_taken_as_it_is(tmp_path):
+def test_float_wav_is_read_unchanged(tmp_path):
     samples = np.array([0.0, -1.5, 1e-9, 0.25], dtype=np.float32)
     assert np.array_equal(
         read_audio(put(tmp_path, "a.wav", encoded(samples, "WAV", "FLOAT"))).samples, samples
@@ -150,7 +150,7 @@ def test_float_wav_is_taken_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("container", ["WAV", "FLAC", "NIST"])
-def test_channels(tmp_path, container):
+def test_one_channel_is_selected(tmp_path, container):
     samples = noise(channels=3)
     path = put(tmp_path, "a", encoded(samples, container))
     for channel in range(3):
@@ -184,7 +184,7 @@ def test_resampling_keeps_a_tone(tmp_path, from_rate, to_rate):
     assert np.abs(audio.samples - tone(to_rate))[middle].max() < 1e-4
 
 
-def test_another_rate_is_an_error_unless_resampling_was_asked_for(tmp_path):
+def test_another_rate_is_an_error_unless_resampling_is_requested(tmp_path):
     path = put(tmp_path, "a.wav", encoded(noise(), "WAV"))
     with pytest.raises(
         DataError, match=r"a.wav: sampling rate is 16000 Hz, expected 8000 Hz \(.*resample=True"
@@ -284,7 +284,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path, name):
+def test_broken_files_raise_one_error_with_name_and_remedy(tmp_path, name):
     content, message = BROKEN[name]
     path = put(tmp_path, name, content)
     # the header does not give away how much of a compressed stream is there, nor how loud the samples are
@@ -296,7 +296,7 @@ def test_broken_file_is_one_error_with_its_name_and_a_remedy(tmp_path, name):
 
 
 @pytest.mark.parametrize("cut", [0.02, 0.99])
-def test_truncated_flac(tmp_path, cut):
+def test_truncated_flac_is_refused(tmp_path, cut):
     content = encoded(noise(20000), "FLAC")
     path = put(tmp_path, "a.flac", content[: int(cut * len(content))])
     with pytest.raises(DataError, match=r"a\.flac: (cut off or damaged|not readable)"):
@@ -322,7 +322,7 @@ def test_truncated_flac(tmp_path, cut):
         (shorten_sphere(noise(9000))[:6000], "the header promises 9000 samples|cannot be decoded"),
     ],
 )
-def test_broken_shorten(tmp_path, content, message):
+def test_broken_shorten_is_refused(tmp_path, content, message):
     pytest.importorskip("av")
     path = put(tmp_path, "a.sph", content)
     with pytest.raises(DataError, match=message) as caught:
@@ -335,7 +335,7 @@ def test_broken_shorten(tmp_path, content, message):
 
 
 @pytest.mark.parametrize("extension", [".wav", ".FLAC", ".sph"])
-def test_written_is_what_was_read_to_the_bit(tmp_path, extension):
+def test_audio_is_written_as_read_to_the_bit(tmp_path, extension):
     samples = noise() / 32768
     path = tmp_path / f"a{extension}"
     write_audio(path, samples, RATE)

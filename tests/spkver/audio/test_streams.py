@@ -87,7 +87,7 @@ def test_mp3_without_a_count_has_all_samples(tmp_path, mode, rate, channels):
         assert np.std(read[-len(read) // 5 :]) > 0.7 * np.std(samples[-len(samples) // 5 :])
 
 
-def test_samples_of_mp3_without_a_count_are_what_pyav_decodes(tmp_path):
+def test_samples_of_mp3_without_a_count_equal_those_of_pyav(tmp_path):
     av = pytest.importorskip("av")
     path = put(tmp_path, "a.mp3", without_count(mp3(rising_noise())))
     with av.open(str(path)) as container:
@@ -96,7 +96,7 @@ def test_samples_of_mp3_without_a_count_are_what_pyav_decodes(tmp_path):
     assert np.allclose(read, expected[len(expected) - len(read) :], atol=1e-5)
 
 
-def test_a_part_of_an_mp3_stream_has_the_duration_of_the_part(tmp_path):
+def test_a_part_of_an_mp3_stream_has_its_own_duration(tmp_path):
     content = without_count(mp3(rising_noise(6)))
     half = read_audio(put(tmp_path, "a.mp3", content[: len(content) // 2])).samples
     starts = mp3_stream(content[: len(content) // 2]).starts
@@ -136,7 +136,7 @@ def test_joined_wav_from_pipes_is_refused(tmp_path):
         read_audio(put(tmp_path, "a.wav", bytes(content + content)))
 
 
-def test_what_may_follow_a_recording_is_no_recording(tmp_path):
+def test_tags_after_a_recording_are_not_a_second_recording(tmp_path):
     tag = b"TAG" + b"\xff\xfb" * 60 + bytes(5)
     for name in ("a.mp3", "a.flac", "a.wav"):
         content = JOINED[name][0]
@@ -146,7 +146,7 @@ def test_what_may_follow_a_recording_is_no_recording(tmp_path):
 
 @pytest.mark.parametrize("name", ["a.ogg", "a.opus"])
 @pytest.mark.parametrize("lost", [1, 1500, 5000])
-def test_ogg_without_its_end_is_cut_off(tmp_path, name, lost):
+def test_ogg_without_its_end_is_reported_as_truncated(tmp_path, name, lost):
     with pytest.raises(DataError, match="cut off: the last page"):
         audio_header(put(tmp_path, name, JOINED[name][0][:-lost]))
 
@@ -166,7 +166,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_damaged_headers_are_told_in_words(tmp_path, damage):
+def test_damaged_headers_are_reported_in_words(tmp_path, damage):
     content, message = DAMAGED[damage]
     with pytest.raises(DataError, match=message) as caught:
         read_audio(put(tmp_path, "a.wav", content))
@@ -183,7 +183,7 @@ SEEDS += [encoded(B, name) for name in ("AIFF", "AU", "CAF", "W64", "VOC")]
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_no_file_ends_the_search_for_usable_recordings(tmp_path, seed):
+def test_no_file_stops_the_search_for_usable_recordings(tmp_path, seed):
     rng = np.random.default_rng(seed)
     content = bytearray(SEEDS[seed % len(SEEDS)])
     match seed % 4:

@@ -68,7 +68,7 @@ def _all_pairs(n_models, n_tests):
     [(5, 1, 6), (5, 3, 30), (5, 20, 6), (2, 1, 6), (2, 4, 30), (3, 6, 4)],
     ids=["one each", "fewer than dimensions", "more", "two of one", "two", "three"],
 )
-def test_scores_are_those_of_the_formula(n_models, per_model, dimension, prior, whole_list):
+def test_scores_equal_the_formula(n_models, per_model, dimension, prior, whole_list):
     enrolled, models, tests = _draw(n_models, per_model, dimension)
     pairs = _all_pairs(n_models, len(tests))
     found = adapted_cosine_scores(
@@ -79,7 +79,7 @@ def test_scores_are_those_of_the_formula(n_models, per_model, dimension, prior, 
 
 
 @pytest.mark.parametrize("dimension", [6, 30])
-def test_means_and_spread_leave_out_what_is_scored(dimension):
+def test_means_and_spread_exclude_the_scored_test(dimension):
     """Scores against one model and of one test: what leaves that test or model, and is not that trial, changes them.
 
     A vector further along its own direction from the means has the same scores; if it counted in them, it had not.
@@ -148,7 +148,7 @@ def test_a_single_test_has_the_same_bits_in_blocks_of_any_size(n_models, per_mod
         np.testing.assert_array_equal(scores(rows), whole[:, rows])
 
 
-def test_what_cannot_be_adapted_is_one_clear_error():
+def test_input_that_cannot_be_adapted_raises_one_error():
     enrolled, models, tests = _draw(5, 2, 4)
     pairs = np.zeros(3, int), np.arange(3)
     with pytest.raises(DataError, match="the mean of the other models, and there is one"):

@@ -50,7 +50,7 @@ def score(folder, backend, output, *more, test="both.npz", enroll="both.npz"):
     return run("score", backend, *sides, "--trials", folder / "trials", "--output", output, *more)
 
 
-def test_train_score_show(folder):
+def test_backends_are_trained_applied_and_shown(folder):
     backend, output = folder / "backend.h5", folder / "scores.txt"
     done = run(
         "train",
@@ -82,7 +82,7 @@ def test_train_score_show(folder):
     assert "cohort:      12 vectors" in shown
 
 
-def test_who_was_trained_on_and_who_is_scored_against_itself_is_told(folder):
+def test_training_speakers_in_trials_and_self_comparisons_are_reported(folder):
     """Each makes errors too few, and nothing in the scores shows it."""
     trials = "".join(f"both-s{row // 5} both{row}\n" for row in range(20) if row % 5 > 1)
     (folder / "trials").write_text(trials)
@@ -111,7 +111,7 @@ def test_who_was_trained_on_and_who_is_scored_against_itself_is_told(folder):
     assert told.count("\n") == 1
 
 
-def test_scores_that_are_adapted_to_their_list_say_so(folder):
+def test_scores_adapted_to_their_list_have_a_note(folder):
     """A part of the list gives other scores, which somebody who shares the work out would not see."""
     backend, output = folder / "backend.h5", folder / "scores.txt"
     run("train", folder / "train.npz", "--chain", "adapted_cosine", "--output", backend)
@@ -153,7 +153,7 @@ def test_scores_that_are_adapted_to_their_list_say_so(folder):
     refused(score(folder, backend, alone), "the mean of the other models, and there is one", alone)
 
 
-def test_speakers_from_a_map(folder):
+def test_speakers_may_come_from_a_map(folder):
     """The same backend, to the byte, and the same scores, as with speakers in the file."""
     chain = ("--chain", "lda:3,calibrate", "--output")
     for name, more in (
@@ -211,12 +211,12 @@ def test_speakers_from_a_map(folder):
         ("no.yaml", "no.yaml: cannot be read"),
     ],
 )
-def test_chains_that_are_none(folder, chain, text):
+def test_malformed_chains_are_refused(folder, chain, text):
     output = folder / "b.h5"
     refused(run("train", folder / "train.npz", "--chain", chain, "--output", output), text, output)
 
 
-def test_scores_that_cannot_be(folder):
+def test_trials_that_cannot_be_scored_are_refused(folder):
     backend, output = folder / "b.h5", folder / "scores.txt"
     assert (
         run("train", folder / "train.npz", "--chain", "lda:3", "--output", backend).exit_code == 0

@@ -135,7 +135,7 @@ KINDS = [
 @pytest.mark.parametrize("size", [1e4, 1e6])
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_chain_that_trains_gives_finite_scores(chain, make, size):
+def test_trained_chains_give_finite_scores(chain, make, size):
     if make is of_few_vectors_for_the_dimensions and size != 1e6:
         pytest.skip("one size is enough")
     vectors = make(1, size)

@@ -74,7 +74,7 @@ SAME = [
 
 
 @pytest.mark.parametrize("spec", SAME)
-def test_ways_to_write_a_chain(spec, tmp_path):
+def test_equivalent_notations_give_the_same_chain(spec, tmp_path):
     chain = parse_chain(spec)
     expected = "[centre, whiten: cholesky, length, lda: 3, length, plda: 2, snorm: 5]"
     assert format_chain(chain) == expected
@@ -86,7 +86,7 @@ def test_ways_to_write_a_chain(spec, tmp_path):
         assert plain_chain(read_chain(tmp_path / "chain.yaml")) == plain_chain(chain)
 
 
-def test_the_cosine_is_the_scorer_where_none_is_named():
+def test_the_cosine_is_the_default_scorer():
     assert (
         format_chain(parse_chain("lda:2,snorm,calibrate")) == "[lda: 2, cosine, snorm, calibrate]"
     )
@@ -124,7 +124,7 @@ def test_the_cosine_is_the_scorer_where_none_is_named():
         ("cosine,plda:2", "plda, a scorer, cannot follow cosine, a scorer"),
     ],
 )
-def test_what_is_no_chain(spec, text):
+def test_malformed_chains_are_refused(spec, text):
     with pytest.raises(ConfigError) as caught:
         parse_chain(spec)
     assert text in str(caught.value)
@@ -133,11 +133,11 @@ def test_what_is_no_chain(spec, text):
 @pytest.mark.parametrize(
     "spec", ["lda: {shrink: 0}", "lda: {shrink: 1}", "adapted_cosine: {prior: 1.0e-6}"]
 )
-def test_the_ends_of_a_range_belong_to_it(spec):
+def test_ranges_of_options_include_their_ends(spec):
     assert format_chain(parse_chain(f"[{spec}]")).startswith("[" + spec[:4])
 
 
-def test_all_problems_of_a_chain_at_once():
+def test_all_problems_of_a_chain_are_reported_together():
     with pytest.raises(ConfigError, match=r"(?s)3 problems.*step 1.*step 2.*step 4"):
         parse_chain("lad:3,lda:0,length,plda:x")
 
@@ -163,13 +163,13 @@ def test_all_problems_of_a_chain_at_once():
         ((6, 3), "nap:13", "nap.rank is 13"),
     ],
 )
-def test_vectors_that_cannot_train_a_chain(counts, chain, text):
+def test_unsuitable_training_vectors_are_refused(counts, chain, text):
     with pytest.raises(ConfigError) as caught:
         train_chain(made(*counts), chain)
     assert text in str(caught.value)
 
 
-def test_vectors_to_adapt_to_that_nothing_uses(training):
+def test_unused_or_mismatched_adaptation_vectors_are_refused(training):
     with pytest.raises(ConfigError, match="no step uses them"):
         train_chain(training, "lda:2", adapt=training)
     with pytest.raises(DataError, match="adapt to of 6 dimensions, got 4"):
@@ -202,7 +202,7 @@ def test_bad_vectors_are_named(training, tested, value, text):
     )
 
 
-def test_a_vector_that_a_step_makes_zero(training):
+def test_a_vector_that_becomes_zero_is_refused(training):
     mean = training.vectors.mean(axis=0)
     backend = train_chain(training, "centre,length")
     odd = Embeddings(["same"], ["same"], (backend.maps[0].offset)[None])
@@ -218,7 +218,7 @@ def test_a_vector_that_a_step_makes_zero(training):
 # --- what scores are made of -----------------------------------------------------------------------------------------
 
 
-def test_the_cosine_alone_is_that_of_the_evaluation(training, tested):
+def test_the_cosine_equals_that_of_the_evaluation_package(training, tested):
     trials = all_trials(tested, tested)
     ours = train_chain(training, "cosine").score(tested, tested, trials)
     np.testing.assert_allclose(
@@ -238,7 +238,7 @@ def test_scores_do_not_depend_on_other_trials_or_order(training, tested, chain):
     np.testing.assert_allclose(some.values, whole.values[rows], rtol=1e-9, atol=1e-9)
 
 
-def test_s_norm_is_that_of_the_evaluation(training, tested):
+def test_s_norm_equals_that_of_the_evaluation_package(training, tested):
     """Against the speakers' means, scored as lists."""
     trials = all_trials(tested, tested)
     plain = train_chain(training, "plda:3")
@@ -266,7 +266,7 @@ def test_s_norm_is_that_of_the_evaluation(training, tested):
 
 
 @pytest.mark.parametrize("n_enrolled", [1, 2])
-def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training, n_enrolled):
+def test_calibration_is_learnt_on_speakers_held_out_from_the_chain(training, n_enrolled):
     """Scores of each fold by a chain of the others; pooled; the same affine map."""
     backend = train_chain(training, ["lda:3", {"calibrate": {"enrolled": n_enrolled}}], seed=5)
     names = sorted(set(training.speakers.tolist()))
@@ -301,7 +301,7 @@ def test_calibration_is_learnt_on_speakers_that_the_chain_did_not_see(training, 
     assert other.weights != backend.calibration.weights
 
 
-def test_coral_is_of_the_training_vectors_alone(training):
+def test_coral_is_applied_only_to_the_training_vectors(training):
     draw = np.random.default_rng(3)
     other = Embeddings(
         [f"o{row}" for row in range(500)],
@@ -323,7 +323,7 @@ FILED = ["whiten,length,lda:3", "nap:2,svm,snorm", "[pca: 3, svm: {most: 10}]",
 
 
 @pytest.mark.parametrize("chain", FILED)
-def test_a_file_scores_as_what_was_written(training, tested, chain, tmp_path):
+def test_a_saved_backend_gives_the_same_scores(training, tested, chain, tmp_path):
     backend, trials = train_chain(training, chain), all_trials(tested, tested)
     write_backend(tmp_path / "a.h5", backend)
     again = read_backend(tmp_path / "a.h5")
@@ -353,7 +353,7 @@ def attribute(name, value):
         (attribute("chain", "[]"), "the chain is empty"),
     ],
 )
-def test_damaged_files(training, tmp_path, damage, text):
+def test_damaged_files_are_refused(training, tmp_path, damage, text):
     path = tmp_path / "backend.h5"
     write_backend(path, train_chain(training, "centre,lda:2"))
     damage(path)
@@ -374,7 +374,7 @@ CHAINS = [
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_finite_scores_or_one_error(data):
+def test_extreme_vectors_give_finite_scores_or_one_error(data):
     """Few vectors, many dimensions, constants, duplicates, single sessions, single speakers, odd scales."""
     size, dimension = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 9))
     draw = np.random.default_rng(data.draw(st.integers(0, 1 << 20)))
@@ -401,7 +401,7 @@ def test_finite_scores_or_one_error(data):
     assert np.isfinite(scores.values).all()
 
 
-def test_machines_against_some_training_vectors_evenly_over_the_speakers():
+def test_svm_background_vectors_are_spread_evenly_over_speakers():
     counts = {"a": 12, "b": 2, "c": 6}
     speakers = [speaker for speaker, count in counts.items() for _ in range(count)]
     vectors = np.random.default_rng(0).normal(size=(20, 3))
@@ -430,7 +430,7 @@ def test_arrays_with_speakers_train_the_same_chain(training, tested):
     )
 
 
-def test_arrays_and_embeddings_in_the_place_of_each_other_are_refused(training, tested):
+def test_mixing_arrays_and_embeddings_is_refused(training, tested):
     backend = train_chain(training, "centre")
     with pytest.raises(DataError, match="expected Embeddings, got ndarray"):
         backend.score(tested.vectors, tested, all_trials(tested, tested))

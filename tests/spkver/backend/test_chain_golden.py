@@ -65,7 +65,7 @@ LDA = {"lda": {"rank": 10, "convention": "sidekit"}}
         (["snorm: 30"], "adaptive_s_norm_top30"),
     ],
 )
-def test_scores(golden, chain, name):
+def test_scores_equal_sidekit(golden, chain, name):
     """All 60 x 120 scores, in the order of the golden arrays."""
     backend = train_chain(embeddings(golden, "train"), chain)
     models, segments = texts(golden["trial_models"]), texts(golden["trial_segments"])
@@ -83,7 +83,7 @@ def square(models, segments, values, mask=None):
     )
 
 
-def test_z_t_and_zt_norm(golden):
+def test_z_t_and_zt_norm_equal_sidekit(golden):
     models, segments, cohort = (
         texts(golden["trial_models"]),
         texts(golden["trial_segments"]),

@@ -33,7 +33,7 @@ def table():
     return "\n".join(rows)
 
 
-def test_the_table_of_the_page_is_that_of_the_steps():
+def test_the_table_of_the_page_equals_the_table_of_steps():
     assert table() in TEXT, f"docs/backends.md should hold\n{table()}"
 
 
@@ -51,7 +51,7 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", TEXT, re.S)
 
 
-def test_the_examples_of_the_page(tmp_path, monkeypatch, capsys):
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
     """Python first, which makes the vectors; then the commands, with what they print."""
     monkeypatch.chdir(tmp_path)
     made, four_lines, *_ = blocks("python")

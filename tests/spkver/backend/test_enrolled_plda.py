@@ -28,7 +28,7 @@ def unit(vectors, centre):
 
 
 @pytest.mark.parametrize("background", [None, BACKGROUND])
-def test_scores_are_ratios_of_densities(background):
+def test_scores_equal_ratios_of_densities(background):
     """Brute force: the density of the pair (mean of a model, test) of one speaker against that of two."""
     centre = ENROLLED.means.mean(axis=0)
     learnt = [(unit(ENROLLED.vectors, centre), MODELS)]
@@ -68,7 +68,7 @@ def ratios(model, centre):
     return expected
 
 
-def test_a_chain_learns_from_the_background_if_asked():
+def test_a_chain_learns_from_the_background_on_request():
     """Moved by its mean, the background of the chain is the one of the formula."""
     for flag, background in ((False, None), (True, BACKGROUND)):
         chain = f"enrolled_plda: {{background: {str(flag).lower()}}}"
@@ -78,14 +78,14 @@ def test_a_chain_learns_from_the_background_if_asked():
         np.testing.assert_allclose(found.values, expected, rtol=1e-8, atol=1e-9)
 
 
-def test_what_cannot_be_learnt():
+def test_unusable_enrolments_are_refused():
     with pytest.raises(DataError, match="each speaker has one"):
         enrolled_plda_scores(Sessions(ENROLLED.means, np.arange(4)), TESTS, *TRIALS)
     with pytest.raises(DataError, match="nothing is left of 5 of 5 tested vectors"):
         enrolled_plda_scores(ENROLLED, np.tile(ENROLLED.means.mean(axis=0), (5, 1)), *TRIALS)
 
 
-def test_the_largest_cosine_of_several_sessions():
+def test_the_maximum_cosine_over_sessions_equals_brute_force():
     """Brute force over sessions."""
     left, right = unit(ENROLLED.vectors, 0), unit(TESTS, 0)
     expected = [max(left[code == MODELS] @ right[row]) for code, row in zip(*TRIALS, strict=True)]

@@ -48,7 +48,7 @@ def normal(values, mean, variance):
 
 
 @pytest.mark.parametrize("length", ["kaldi", "simple", "none"])
-def test_scores_are_those_of_the_definition(length):
+def test_scores_equal_the_definition(length):
     """p(test | u of n) / p(test), where the speaker is N(n psi u / (n psi + 1), psi / (n psi + 1)) given u."""
     plda, rng = drawn(), np.random.default_rng(1)
     models = np.array([2, 0, 1, 1, 2, 2])
@@ -73,7 +73,7 @@ def test_scores_are_those_of_the_definition(length):
 
 
 @given(st.integers(0, 1000), st.integers(1, 5), st.integers(0, 5), st.integers(0, 2))
-def test_the_two_forms_are_one_model(seed, dimension, rank, channels):
+def test_both_forms_of_a_plda_describe_one_model(seed, dimension, rank, channels):
     """Scores of ours, of Kaldi's form of it, and of ours made of that; both covariances come back."""
     rng = np.random.default_rng(seed)
     spread = rng.normal(size=(dimension, dimension))
@@ -97,7 +97,7 @@ def test_the_two_forms_are_one_model(seed, dimension, rank, channels):
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
 
 
-def test_adaptation_by_generalised_eigenvectors():
+def test_adaptation_equals_its_generalised_eigenvector_form():
     """Where V v = s T v with v' T v = 1 and s > 1, W gains .3 (s - 1) T v v' T and B .7 (s - 1) T v v' T."""
     plda, rng = drawn(3), np.random.default_rng(2)
     vectors = rng.normal(size=(50, 4)) * [3, 0.1, 1, 2] + 1
@@ -116,7 +116,7 @@ def test_adaptation_by_generalised_eigenvectors():
     np.testing.assert_allclose(found.between, ours.between + 0.6 * gained, rtol=1e-10, atol=1e-10)
 
 
-def test_options_out_of_range_are_told():
+def test_options_out_of_range_are_refused():
     zero = np.array([0])
     with pytest.raises(ConfigError, match="length is 'long': expected one of kaldi, simple, none"):
         kaldi_plda_scores(
@@ -146,7 +146,7 @@ def packed(array, kind="D"):
     )
 
 
-def test_binary_pldas_byte_by_byte(tmp_path):
+def test_binary_pldas_are_read_and_written_byte_by_byte(tmp_path):
     plda = drawn()
     parts = packed(plda.mean) + packed(plda.transform) + packed(plda.psi)
     (tmp_path / "plda").write_bytes(b"\0B<Plda> " + parts + b"</Plda> ")
@@ -155,7 +155,7 @@ def test_binary_pldas_byte_by_byte(tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "plda").read_bytes()
 
 
-def test_text_as_kaldi_prints_it(tmp_path):
+def test_text_pldas_of_kaldi_are_read(tmp_path):
     text = "<Plda>  [ 1 -2.5 ]\n [\n  2 0 \n  0 1e-1 ]\n [ 3 0 ]\n</Plda> "
     (tmp_path / "plda").write_text(text)
     expected = KaldiPlda(np.array([1, -2.5]), np.array([[2, 0], [0, 0.1]]), np.array([3.0, 0]))
@@ -164,7 +164,7 @@ def test_text_as_kaldi_prints_it(tmp_path):
 
 @pytest.mark.parametrize("dimension", [1, 4])
 @pytest.mark.parametrize("binary", [True, False])
-def test_pldas_come_back_to_the_bit(tmp_path, binary, dimension):
+def test_written_pldas_are_read_back_to_the_bit(tmp_path, binary, dimension):
     plda = drawn(dimension=dimension)
     write_kaldi_plda(tmp_path / "plda", plda, binary=binary)
     assert same(read_kaldi_plda(tmp_path / "plda"), plda)
@@ -172,7 +172,7 @@ def test_pldas_come_back_to_the_bit(tmp_path, binary, dimension):
 
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("shape", [(5,), (1,), (2, 3), (1, 3), (3, 1)])
-def test_matrices_of_kaldiio(tmp_path, shape, text):
+def test_matrices_of_kaldiio_are_read(tmp_path, shape, text):
     """What another's code writes, and text as Kaldi prints it."""
     matrix, path = np.random.default_rng(0).normal(size=shape), tmp_path / "m.mat"
     if text:
@@ -205,7 +205,7 @@ PLDA = b"\0B<Plda> " + packed(np.zeros(2)) + packed(np.eye(2)) + packed(np.ones(
         (b"<Plda> [ 1 2 ]\n [\n 1 0\n 1 ]\n [ 1 1 ]\n</Plda> ", "rows differ in length"),
     ],
 )
-def test_broken_pldas_are_one_error(tmp_path, raw, message):
+def test_broken_pldas_raise_one_error(tmp_path, raw, message):
     path = tmp_path / "plda"
     path.write_bytes(raw)
     with pytest.raises(DataError, match=message) as error:

@@ -43,7 +43,7 @@ def unit(vectors):
 
 
 @pytest.mark.parametrize("length", ["kaldi", "simple", "none"])
-def test_scores_of_the_parts_one_by_one(length, tmp_path):
+def test_chain_scores_equal_those_of_the_separate_parts(length, tmp_path):
     offset = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T + MATRIX[:, 5])
     plain = np.sqrt(3) * unit((VECTORS - MEAN) @ MATRIX[:, :5].T)
     cases = [
@@ -65,7 +65,7 @@ def test_scores_of_the_parts_one_by_one(length, tmp_path):
         assert np.array_equal(again.score(EMBEDDINGS, EMBEDDINGS, TRIALS).values, scores)
 
 
-def test_our_own_plda_with_the_lengths_of_kaldi():
+def test_an_own_plda_can_use_the_length_normalisation_of_kaldi():
     training = Embeddings(
         [f"t{row}" for row in range(90)], [f"s{row // 6}" for row in range(90)],
         DRAW.normal(size=(15, 5))[np.arange(90) // 6] + DRAW.normal(size=(90, 5)),
@@ -79,7 +79,7 @@ def test_our_own_plda_with_the_lengths_of_kaldi():
     )  # fmt: skip
 
 
-def test_the_command(tmp_path):
+def test_the_command_imports_kaldi_models(tmp_path):
     backends.write_kaldi_plda(tmp_path / "plda", PLDA)
     (tmp_path / "mean.vec").write_text(f" [ {' '.join(map(repr, MEAN.tolist()))} ]\n")
     rows = "".join(f"\n  {' '.join(map(repr, row))}" for row in MATRIX.tolist())
@@ -113,7 +113,7 @@ def test_the_command(tmp_path):
 
 
 @pytest.mark.golden
-def test_vectors_of_a_meeting(shared):
+def test_errors_on_meeting_vectors_fall_with_transform_and_plda(shared):
     """Pairs of segments of one speaker against pairs of two; segments in which one speaker is active alone.
 
     The errors fall with the transform and again with the PLDA, as formats/kaldi_plda/README.md says (13.4, 9.2, 9.2 %);

@@ -34,7 +34,7 @@ def within_scatter(vectors, speakers):
     ("scatter", "matrix"), [("total", total_scatter), ("within", within_scatter)]
 )
 @pytest.mark.parametrize("rank", [1, 5, 18])
-def test_directions_are_the_eigenvectors_of_the_scatter(scatter, matrix, rank):
+def test_directions_equal_the_eigenvectors_of_the_scatter(scatter, matrix, rank):
     vectors, speakers = sessions()
     found = fit_nap(vectors, rank=rank, scatter=scatter, speakers=speakers).directions
     expected = np.linalg.eigh(matrix(vectors, speakers))[1][:, ::-1][:, :rank].T
@@ -44,7 +44,7 @@ def test_directions_are_the_eigenvectors_of_the_scatter(scatter, matrix, rank):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from(["total", "within"]))
-def test_projection_properties(seed, rank, scatter):
+def test_the_projection_is_orthonormal_and_idempotent(seed, rank, scatter):
     vectors, speakers = sessions(seed)
     project = fit_nap(vectors, rank=rank, scatter=scatter, speakers=speakers, work=Work(jobs=1))
     np.testing.assert_allclose(project.directions @ project.directions.T, np.eye(rank), atol=1e-9)
@@ -58,7 +58,7 @@ def test_projection_properties(seed, rank, scatter):
     np.testing.assert_allclose(project(project.directions, work=Work(jobs=1)), 0, atol=1e-9)
 
 
-def test_supervectors_bring_their_speakers_and_stay_supervectors():
+def test_supervectors_keep_their_type_and_supply_their_speakers():
     vectors, speakers = sessions()
     rows = named(speakers, vectors)
     expected = fit_nap(vectors, rank=3, scatter="within", speakers=speakers)
@@ -78,7 +78,7 @@ def test_supervectors_bring_their_speakers_and_stay_supervectors():
         ),
     ],
 )
-def test_rank_above_the_sessions(options, words):
+def test_a_rank_above_the_number_of_sessions_is_refused(options, words):
     vectors, speakers = sessions()
     with pytest.raises(ConfigError, match=words):
         fit_nap(vectors, speakers=speakers, **options)

@@ -49,7 +49,7 @@ def drawn(rng, *, speakers, sessions, rank, dimension, channels=0):
 
 @pytest.mark.parametrize("channels", [0, 2])
 @pytest.mark.parametrize("rank", [1, 3, 4])
-def test_likelihood_is_that_of_the_joint_density(rank, channels):
+def test_the_likelihood_equals_the_joint_density(rank, channels):
     rng = np.random.default_rng(rank)
     plda, vectors, _ = drawn(
         rng, speakers=1, sessions=15, rank=rank, dimension=4, channels=channels
@@ -67,7 +67,7 @@ def test_likelihood_is_that_of_the_joint_density(rank, channels):
 @pytest.mark.parametrize(
     ("rank", "channels", "residual"), [(2, 0, "full"), (6, 0, "full"), (2, 2, "diagonal")]
 )
-def test_parameters_of_synthetic_data_are_found_again(rank, channels, residual):
+def test_parameters_of_synthetic_data_are_recovered(rank, channels, residual):
     """3,000 speakers of 8 vectors: a covariance is known to about 1/sqrt(3000) of itself, 2 %."""
     rng = np.random.default_rng(7)
     plda, vectors, who = drawn(
@@ -112,7 +112,7 @@ def test_the_likelihood_never_falls(data):
     assert np.diff(objective).min() >= -1e-9 * np.abs(objective).max()
 
 
-def test_training_is_the_same_for_any_order_and_rotation():
+def test_training_does_not_depend_on_order_and_rotation():
     rng = np.random.default_rng(2)
     _, vectors, who = drawn(rng, speakers=20, sessions=4, rank=2, dimension=5)
     plda, objective = fit_plda(vectors, who, PldaConfig(rank=2))
@@ -130,7 +130,7 @@ def test_training_is_the_same_for_any_order_and_rotation():
 
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
-def test_density_of_the_prior(weight):
+def test_the_density_of_the_prior_equals_its_formula(weight):
     variances, covariance = (
         np.array([0.5, 2.0, 1.0]),
         np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 0.7]]),
@@ -142,7 +142,7 @@ def test_density_of_the_prior(weight):
     )
 
 
-def test_well_posed_vectors_have_no_prior():
+def test_well_posed_vectors_use_no_prior():
     rng = np.random.default_rng(4)
     _, vectors, who = drawn(rng, speakers=30, sessions=5, rank=3, dimension=8)
     vectors = vectors * 10.0 ** np.arange(-4, 4)  # scales of dimensions do not matter
@@ -202,7 +202,7 @@ def test_singular_vectors_are_regularised(kind):
         fit_plda(vectors, who, PldaConfig(rank=2, prior=0.0))
 
 
-def test_two_covariances_are_unbiased_where_speakers_have_unequal_numbers_of_sessions():
+def test_two_covariances_are_unbiased_with_unequal_numbers_of_sessions():
     rng, who = np.random.default_rng(3), np.repeat(np.arange(4), [2, 3, 9, 4])
     found = []
     for _ in range(400):
@@ -216,7 +216,7 @@ def test_two_covariances_are_unbiased_where_speakers_have_unequal_numbers_of_ses
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_what_is_symmetric_does_not_depend_on_the_unit(unit):
+def test_the_test_for_symmetry_does_not_depend_on_the_unit(unit):
     covariance = unit * np.array([[2.0, 0.5], [0.5 * (1 + 1e-9), 1.0]])
     np.testing.assert_allclose(
         lower_factor(covariance) @ lower_factor(covariance).T, covariance, rtol=1e-8
@@ -235,7 +235,7 @@ def test_what_is_symmetric_does_not_depend_on_the_unit(unit):
         (
             np.repeat(np.eye(2), 2, axis=0),
             ["a", "a", "b", "b"],
-            "those of a speaker are all the same",
+            "the vectors of each speaker are all the same",
         ),
         (
             np.tile(np.eye(2), (2, 1)),
@@ -252,7 +252,7 @@ def test_what_is_symmetric_does_not_depend_on_the_unit(unit):
         (np.zeros((0, 2)), [], "training vectors as rows of numbers"),
     ],
 )
-def test_what_cannot_be_learnt_from_is_told(vectors, speakers, message):
+def test_unusable_training_data_is_refused(vectors, speakers, message):
     with pytest.raises(DataError, match=message):
         fit_plda(vectors, speakers, PldaConfig(rank=1))
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_learnt_from_is_told(vectors, speakers, message):
         ({"rank": 5}, "plda.rank is 5: the vectors have 4 dimensions"),
     ],
 )
-def test_options_out_of_range_are_told(options, message):
+def test_options_out_of_range_are_refused(options, message):
     _, vectors, who = drawn(np.random.default_rng(0), speakers=10, sessions=3, rank=2, dimension=4)
     with pytest.raises(ConfigError, match=message):
         fit_plda(vectors, who, PldaConfig(**options))

@@ -49,7 +49,7 @@ TRAINED = {
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_models_of_sidekit(golden, name):
+def test_models_equal_sidekit(golden, name):
     vectors = golden["backend_efr_1_train" if "efr" in name else "iv_train"]
     plda, _ = fit_plda(
         vectors, golden["train_models"], PldaConfig(**{"minimum_divergence": "sidekit", **TRAINED[name]})
@@ -61,7 +61,7 @@ def test_models_of_sidekit(golden, name):
 
 
 @pytest.mark.parametrize(("name", "iterations"), [("it1", 1), ("it10", 10), ("converged", 500)])
-def test_models_of_the_book(golden, name, iterations):
+def test_models_equal_a_reference_of_the_textbook_equations(golden, name, iterations):
     config = PldaConfig(rank=10, iterations=iterations)
     plda, _ = fit_plda(golden["iv_train"], golden["train_models"], config)
     loadings = golden[f"right_plda_r10_{name}_F"]
@@ -72,7 +72,7 @@ def test_models_of_the_book(golden, name, iterations):
 @pytest.mark.parametrize(
     ("name", "kind"), [("lower", "lower"), ("upper", "sidekit"), ("nomindiv", "none")]
 )
-def test_exact_likelihoods(golden, name, kind):
+def test_likelihoods_equal_exact_ones(golden, name, kind):
     config = PldaConfig(rank=10, minimum_divergence=kind)
     _, objective = fit_plda(golden["iv_train"], golden["train_models"], config)
     np.testing.assert_allclose(objective, golden[f"right_llk_{name}"], rtol=RELATIVE)
@@ -105,7 +105,7 @@ def expected_scores(golden, name):
 
 
 @pytest.mark.parametrize("rank", [10, 30])
-def test_scores_of_sidekit(golden, trials, rank):
+def test_scores_equal_sidekit(golden, trials, rank):
     """Fast scoring averages the sessions; full scoring of several takes the first of them."""
     plda = trained(golden, f"plda_r{rank}_it10")
     found = plda_scores(plda, *trials, sessions_as="mean")
@@ -120,7 +120,7 @@ def test_scores_of_sidekit(golden, trials, rank):
     )
 
 
-def test_scaling_of_sidekits_full_scores(golden, trials):
+def test_scaled_full_scores_equal_sidekit(golden, trials):
     """s times the ratio of a model whose S is divided by s; its fast scoring disagrees with it, by a bug of its own."""
     plda = trained(golden, "plda_r10_it10")
     scaled = Plda(plda.mean, plda.loadings, plda.residual / 0.5)
@@ -128,12 +128,12 @@ def test_scaling_of_sidekits_full_scores(golden, trials):
     near(found, expected_scores(golden, "plda_r10_full_scale05"))
 
 
-def test_scores_with_eigenchannels(golden, trials):
+def test_scores_with_eigenchannels_equal_sidekit(golden, trials):
     found = plda_scores(trained(golden, "fa_r10_g5_it10"), *trials, sessions_as="mean")
     near(found, expected_scores(golden, "plda_g5_full_mean"))
 
 
-def test_two_covariances_of_sidekit(golden, trials):
+def test_the_two_covariance_model_equals_sidekit(golden, trials):
     """It subtracts no mean, leaves the constant out and has twice the ratio."""
     two = fit_two_covariance(golden["iv_train"], golden["train_models"], convention="sidekit")
     plain = TwoCovariance(np.zeros_like(two.mean), two.between, two.within)

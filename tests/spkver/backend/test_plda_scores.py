@@ -49,7 +49,7 @@ def every_pair(n_models, n_segments):
 
 @pytest.mark.parametrize("channels", [0, 2])
 @pytest.mark.parametrize(("dimension", "rank"), [(1, 1), (5, 3), (5, 5), (4, 6)])
-def test_ratios_are_those_of_joint_densities(dimension, rank, channels):
+def test_ratios_equal_those_of_joint_densities(dimension, rank, channels):
     """One to five enrolled vectors, at 1e-10."""
     rng = np.random.default_rng(dimension + rank)
     plda = model(rng, dimension=dimension, rank=rank, channels=channels)
@@ -72,7 +72,7 @@ def test_ratios_are_those_of_joint_densities(dimension, rank, channels):
     np.testing.assert_allclose(found, means, rtol=1e-10, atol=1e-10)
 
 
-def test_closed_form_in_two_dimensions():
+def test_ratios_match_the_closed_form_in_two_dimensions():
     """B = diag(b, 0), W = I: the second dimension says nothing; the first is the ratio of two bivariate densities.
 
     With r = b / (1 + b) and v = 1 + b, s = -log(1 - r^2) / 2 - (r^2 (x^2 + y^2) - 2 r x y) / (2 v (1 - r^2)).
@@ -136,7 +136,7 @@ def test_true_parameters_give_calibrated_ratios():
 
 
 @pytest.mark.parametrize("rank", [4, 2])
-def test_two_covariances_are_a_plda(rank):
+def test_the_two_covariance_model_is_a_plda(rank):
     rng = np.random.default_rng(rank)
     plda = model(rng, dimension=4, rank=rank)
     two = TwoCovariance(plda.mean, plda.between, plda.within)
@@ -151,7 +151,7 @@ def test_two_covariances_are_a_plda(rank):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_moments_of_two_sessions_are_those_of_the_model():
+def test_moments_of_two_sessions_equal_those_of_the_model():
     """Data drawn from the model: W and B are found, and ratios lose next to nothing against those of the true ones."""
     rng = np.random.default_rng(0)
     roots = rng.normal(size=(2, 6, 6)) / np.sqrt(6) + 0.5 * np.eye(6)
@@ -186,7 +186,7 @@ def test_moments_of_two_sessions_are_those_of_the_model():
 # --- cosine and Mahalanobis ------------------------------------------------------------------------------------------
 
 
-def test_cosines_of_means():
+def test_cosine_scores_use_the_mean_of_the_sessions():
     rng = np.random.default_rng(0)
     sessions, tests = (
         Sessions(rng.normal(size=(5, 3)), np.array([0, 1, 0, 1, 1])),
@@ -205,7 +205,7 @@ def test_cosines_of_means():
     assert same.max() <= 1
 
 
-def test_distances_to_means():
+def test_mahalanobis_scores_equal_distances_to_means():
     rng = np.random.default_rng(0)
     spread = rng.normal(size=(3, 3))
     matrix = spread @ spread.T + np.eye(3)
@@ -249,7 +249,7 @@ GOOD = Sessions(np.eye(3), np.array([0, 1, 1]))
         (np.eye(3), [0, 1], [0], "a model and a segment for each trial"),
     ],
 )
-def test_bad_input_is_told(scorer, tests, models, segments, message):
+def test_bad_input_is_refused(scorer, tests, models, segments, message):
     with pytest.raises(DataError, match=message):
         scorer(GOOD, tests, np.array(models, np.int64), np.array(segments, np.int64))
 
@@ -260,7 +260,7 @@ def test_bad_input_is_told(scorer, tests, models, segments, message):
 @pytest.mark.parametrize(
     "names", [["b", "a", "b"], np.array(["b", "a", "b"]), np.array([7, -3, 7])]
 )
-def test_models_by_names(names):
+def test_models_may_be_given_by_name(names):
     sessions, distinct = Sessions.named(np.eye(3), names)
     assert distinct.tolist() == sorted(set(np.asarray(names).tolist()))
     assert sessions.models.tolist() == [1, 0, 1]
@@ -287,13 +287,13 @@ def test_models_by_names(names):
         ),
     ],
 )
-def test_what_no_sessions_are_is_told(vectors, models, message):
+def test_malformed_sessions_are_refused(vectors, models, message):
     with pytest.raises(DataError, match=message):
         Sessions(vectors, np.array(models) if models else np.zeros(0, np.int64))
 
 
 @given(st.data())
-def test_products_of_any_list_are_those_of_its_pairs(data):
+def test_products_of_any_list_equal_those_of_its_pairs(data):
     """Full lists, lists cut into blocks, blocks in them, single pairs, repeated ones and none."""
     rng = np.random.default_rng(data.draw(st.integers(0, 100)))
     n_left, n_right = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
@@ -318,7 +318,7 @@ def test_products_of_any_list_are_those_of_its_pairs(data):
     )
 
 
-def test_scores_that_overflow_are_an_error():
+def test_overflowing_scores_raise_an_error():
     with pytest.raises(
         DataError, match="1 of 2 scores are not finite: vectors or parameters are far too large"
     ):

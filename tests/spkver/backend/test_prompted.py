@@ -16,7 +16,7 @@ def words_of(models, segments, texts):
     return AlignedWords(rows, np.array([word for text in texts for word in text], object), owners)
 
 
-def test_a_score_is_the_mean_over_the_words_of_the_prompt():
+def test_scores_are_means_over_the_words_of_the_prompt():
     rng = np.random.default_rng(0)
     trials = Trials.from_ids(["m1:a-b", "m1:b-b", "m2:a-b", "m2:a-b"], ["s", "s", "s", "t"])
     prompts = [("a", "b"), ("b", "b"), ("a", "b"), ("a", "b")]
@@ -45,7 +45,7 @@ def test_a_score_is_the_mean_over_the_words_of_the_prompt():
         assert value == pytest.approx(np.mean(np.divide(cosines, lengths)), abs=1e-9)
 
 
-def test_a_word_that_is_not_enrolled_is_told():
+def test_words_without_enrolment_are_reported():
     prompted = PromptedTrials.from_prompts(Trials.from_ids(["m"], ["s"]), [("b",)])
     backend = train_chain(np.eye(2)[[0, 0, 1, 1]], "cosine", speakers=["x", "x", "y", "y"])
     with pytest.raises(DataError, match="1 models without a vector: m b"):

@@ -56,7 +56,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", list(SHAPES))
 @pytest.mark.parametrize("jobs", [1, 3])
 @pytest.mark.parametrize("side", [256, 4])
-def test_brute_force(shape, jobs, side, monkeypatch):
+def test_svm_scores_equal_brute_force(shape, jobs, side, monkeypatch):
     monkeypatch.setattr(scoring, "_SIDE", side)
     if side < 256:  # more than one piece, and more than one tile
         monkeypatch.setattr(scoring, "_PAIRED", 500)
@@ -85,7 +85,7 @@ def test_brute_force(shape, jobs, side, monkeypatch):
         ([("m00_a", f"x{number}") for number in range(9)], r"9 segments .*'x0', .* \.\.\."),
     ],
 )
-def test_missing_ids(pairs, words):
+def test_missing_ids_are_refused(pairs, words):
     trained, vectors = machines()
     with pytest.raises(DataError, match=words):
         score_trials(trained, named(SEGMENTS, vectors), Trials.from_ids(*zip(*pairs, strict=True)))
@@ -117,7 +117,7 @@ def mean_log_density(ubm, means, frames):
 
 
 @pytest.mark.parametrize("shape", list(SHAPES))
-def test_gmm_scores_are_log_likelihood_ratios(shape):
+def test_gmm_ubm_scores_equal_log_likelihood_ratios(shape):
     pairs = SHAPES[shape]
     ubm, means, frames = gmm_case()
     found = score_gmm_ubm(
@@ -140,7 +140,7 @@ def test_gmm_scores_are_log_likelihood_ratios(shape):
         ("m00_a", "empty", "'empty' has no frames"),
     ],
 )
-def test_gmm_missing(model, segment, words):
+def test_missing_frames_and_models_of_gmm_ubm_are_refused(model, segment, words):
     ubm, means, frames = gmm_case()
     more = Frames(
         np.array([*SEGMENTS, "empty"], object),
@@ -155,7 +155,7 @@ def test_gmm_missing(model, segment, words):
 
 
 @pytest.mark.parametrize("projected", [False, True])
-def test_rows_in_files_give_the_same(tmp_path, projected):
+def test_rows_in_files_give_equal_scores(tmp_path, projected):
     rng = np.random.default_rng(2)
     weights, vectors = (
         rng.standard_normal((n, 3000)).astype(np.float32) for n in (len(MODELS), 20)

@@ -152,7 +152,7 @@ def test_order_of_tests_models_and_trials_changes_no_score(score):
     np.testing.assert_allclose(found, expected[trials], rtol=0, atol=1e-9)
 
 
-def test_a_test_that_is_not_compared_with_all_models_teaches_nothing():
+def test_tests_not_compared_with_all_models_are_not_trained_on():
     """A list of target trials alone would otherwise tell who speaks."""
     sessions, tests, pairs, is_target = draw_list(6)
     targets = pairs[0][is_target], pairs[1][is_target]
@@ -204,7 +204,7 @@ def test_decisions_need_all_models_and_a_lead():
     ).tolist() == [-1, 0, 0, 1]
 
 
-def test_what_cannot_be_self_trained_is_one_clear_error():
+def test_input_unfit_for_self_training_raises_one_error():
     sessions, tests, pairs, _ = draw_list(7)
     alone = Sessions(sessions.means, np.arange(N_MODELS))
     for score in (self_trained_scores, shifted_self_trained_scores):

@@ -24,7 +24,7 @@ EXPECTED = {"length": ZEROS, "chain": ZEROS}
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "values"), STEPS, ids=[name for name, _ in STEPS])
-def test_checks_of_scikit_learn(name, values):
+def test_estimators_pass_the_checks_of_scikit_learn(name, values):
     checks = pytest.importorskip("sklearn.utils.estimator_checks", exc_type=ImportError)
     number = 0
     for estimator, check in checks.estimator_checks_generator(sklearn_step(name, **values)):
@@ -46,7 +46,7 @@ def vectors(speakers):
     return draw.normal(size=(12, 5))[speakers] + 0.4 * draw.normal(size=(len(speakers), 5))
 
 
-def test_same_numbers_as_in_a_chain(vectors, speakers):
+def test_pipelines_equal_chains(vectors, speakers):
     pipeline = make_pipeline(
         sklearn_step("whiten", kind="cholesky"), sklearn_step("length"), sklearn_step("lda", rank=3)
     )
@@ -62,7 +62,7 @@ def test_same_numbers_as_in_a_chain(vectors, speakers):
     assert list(pipeline.get_feature_names_out()) == ["lda0", "lda1", "lda2"]
 
 
-def test_pairs_have_the_scores_of_a_chain(vectors, speakers):
+def test_scores_of_pairs_equal_those_of_a_chain(vectors, speakers):
     names = [f"s{speaker:02d}" for speaker in speakers]
     ours = train_chain(vectors, "lda:3,length,plda", speakers=names)
     rows = np.array([[0, 1], [0, 7], [20, 70]])
@@ -78,7 +78,7 @@ def test_pairs_have_the_scores_of_a_chain(vectors, speakers):
             estimator.pair_score(wrong)
 
 
-def test_what_is_refused(vectors, speakers):
+def test_unusable_steps_and_input_are_refused(vectors, speakers):
     for name in ("plda", "coral", "nothing"):
         with pytest.raises(ConfigError, match="expected one of centre, whiten"):
             sklearn_step(name)

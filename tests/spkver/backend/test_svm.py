@@ -32,7 +32,7 @@ def reference(own, background, cost, tests):
 
 
 @pytest.mark.parametrize("cost", [None, 0.01, 10.0])
-def test_scores_are_scikit_learns(cost):
+def test_scores_equal_scikit_learn(cost):
     models, vectors, background = data()
     tests = np.random.default_rng(1).standard_normal((25, 30))
     machines = train_svms(named(models, vectors), background, SvmConfig(tolerance=1e-9, cost=cost))
@@ -43,7 +43,7 @@ def test_scores_are_scikit_learns(cost):
         np.testing.assert_allclose(scores, reference(own, background, cost, tests), atol=1e-7)
 
 
-def test_order_of_rows_is_no_matter():
+def test_the_order_of_rows_changes_nothing():
     models, vectors, background = data()
     expected = train_svms(named(models, vectors), background, EXACT)
     order = np.random.default_rng(2).permutation(len(models))
@@ -75,7 +75,7 @@ def many(folder=None):
 
 @pytest.mark.parametrize("projected", [False, True])
 @pytest.mark.parametrize(("jobs", "sent"), [(1, False), (2, False), (1, True)])
-def test_streamed_machines_are_the_same(tmp_path, projected, jobs, sent, monkeypatch):
+def test_svms_written_in_blocks_are_equal(tmp_path, projected, jobs, sent, monkeypatch):
     # other machines read the background themselves
     monkeypatch.setattr(svm, "ships_items", lambda: sent)
     here, there = many(), many(tmp_path)

@@ -21,7 +21,7 @@ VECTORS = (
 )
 
 
-def test_covariances_add_up_and_are_those_of_numpy():
+def test_covariances_add_up_and_equal_numpy():
     within, between = (
         transforms.within_covariance(VECTORS, CODES),
         transforms.between_covariance(VECTORS, CODES),
@@ -56,7 +56,7 @@ def test_blocks_and_files_change_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", transforms.WHITENINGS)
-def test_whitening(kind):
+def test_whitening_gives_the_identity_covariance(kind):
     white = transforms.fit_whitening(VECTORS, kind=kind)(VECTORS)
     covariance = np.cov(white.T, bias=True)
     np.testing.assert_allclose(white.mean(axis=0), 0, atol=1e-12)
@@ -71,7 +71,7 @@ def test_whitening(kind):
         assert (np.diag(matrix) > 0).all()
 
 
-def test_length_norm_names_what_has_no_length():
+def test_length_normalisation_names_zero_vectors():
     lengths = np.linalg.norm(transforms.LengthNorm()(VECTORS), axis=1)
     np.testing.assert_allclose(lengths, 1, atol=1e-15)
     with pytest.raises(DataError, match=r"1 vector is zero .*: 1 "):
@@ -82,7 +82,7 @@ def test_length_norm_names_what_has_no_length():
         )
 
 
-def test_spherical_norms_repeat_their_round():
+def test_spherical_normalisations_repeat_their_round():
     for name, maps in (
         ("efr", transforms.fit_efr(VECTORS, rounds=2)),
         ("sphnorm", transforms.fit_sphnorm(VECTORS, CODES, rounds=2)),
@@ -95,7 +95,7 @@ def test_spherical_norms_repeat_their_round():
 
 
 @pytest.mark.filterwarnings("ignore:Only one sample")
-def test_lda_is_that_of_scikit_learn():
+def test_lda_equals_scikit_learn():
     theirs = LinearDiscriminantAnalysis(solver="eigen").fit(VECTORS, CODES)
     ours = transforms.fit_lda(VECTORS, CODES, rank=4).matrix
     np.testing.assert_allclose(
@@ -135,13 +135,13 @@ def test_coral_gives_mean_and_covariance_of_the_other_domain():
 # --- shrinkage -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_regular_stays_as_it_is():
+def test_regular_covariances_are_unchanged():
     covariance = transforms.total_covariance(VECTORS)
     assert transforms.regularised(covariance, len(VECTORS)) is covariance
 
 
 @given(st.integers(1, 8), st.integers(2, 10), st.integers(0, 1 << 16))
-def test_shrinkage_keeps_trace_and_directions(n_free, size, seed):
+def test_shrinkage_keeps_trace_and_eigenvectors(n_free, size, seed):
     """(1 - a) S + a t I, a as Chen et al. have it; and the bound on the condition number."""
     rows = np.random.default_rng(seed).normal(size=(min(n_free, size - 1), size))
     covariance = rows.T @ rows / n_free
@@ -159,7 +159,7 @@ def test_shrinkage_keeps_trace_and_directions(n_free, size, seed):
     )
 
 
-def test_duplicates_and_constants():
+def test_duplicates_and_constant_columns_are_refused():
     same = np.ones((9, 3)) * [0.1, 1e6, -3]
     assert not transforms.total_covariance(same).any(), "rounding of the mean is no variance"
     with pytest.raises(DataError, match="the 9 vectors are all the same"):
@@ -179,7 +179,7 @@ def test_duplicates_and_constants():
 
 
 @pytest.mark.parametrize(("n_vectors", "warned"), [(26, True), (71, True), (73, False)])
-def test_few_vectors_a_dimension_are_warned_of(caplog, n_vectors, warned):
+def test_few_vectors_per_dimension_raise_a_warning(caplog, n_vectors, warned):
     """The covariance can be inverted, so scores come out, and they are worse than without the step."""
     vectors = np.random.default_rng(0).standard_normal((n_vectors, 24))
     transforms.fit_whitening(vectors)
@@ -193,7 +193,7 @@ def test_few_vectors_a_dimension_are_warned_of(caplog, n_vectors, warned):
 
 
 @pytest.mark.parametrize(("n_speakers", "warned"), [(30, True), (100, False)])
-def test_few_vectors_a_dimension_are_warned_of_in_plda(caplog, n_speakers, warned):
+def test_few_vectors_per_dimension_raise_a_warning_in_plda(caplog, n_speakers, warned):
     draw = np.random.default_rng(0)
     codes = np.repeat(np.arange(n_speakers), 2)
     vectors = draw.standard_normal((n_speakers, 24))[codes] + draw.standard_normal((len(codes), 24))
@@ -205,7 +205,7 @@ def test_few_vectors_a_dimension_are_warned_of_in_plda(caplog, n_speakers, warne
 
 
 @pytest.mark.parametrize("shape", [(30, 8), (8, 30)])
-def test_principal_directions_are_those_of_the_singular_value_decomposition(shape):
+def test_principal_directions_equal_the_singular_value_decomposition(shape):
     vectors = np.random.default_rng(0).normal(3, np.linspace(1, 5, shape[1]), shape)
     found = transforms.fit_pca(vectors, rank=5)
     centred = vectors - vectors.mean(axis=0)

@@ -36,7 +36,7 @@ def same_gram(ours, theirs):
     same(ours @ ours.T, theirs @ theirs.T)
 
 
-def test_moments(golden, vectors, codes):
+def test_moments_equal_sidekit(golden, vectors, codes):
     same(transforms.mean(vectors), golden["mean"])
     same(transforms.total_covariance(vectors), golden["total_covariance"])
     same(within(vectors, codes), golden["within_covariance"])
@@ -44,7 +44,7 @@ def test_moments(golden, vectors, codes):
     same(np.linalg.inv(within(vectors, codes)), golden["mahalanobis"])
 
 
-def test_sums_and_means_of_models(golden):
+def test_sums_and_means_of_models_equal_sidekit(golden):
     names, codes = np.unique(golden["enroll_models"], return_inverse=True)
     assert names.tolist() == golden["sum_models"].tolist()
     counts, sums = transforms.class_sums(golden["iv_enroll"], codes)
@@ -55,7 +55,7 @@ def test_sums_and_means_of_models(golden):
     same(transforms.class_means(golden["enroll_stat0"], codes), golden["mean_stat0"])
 
 
-def test_centring_length_and_whitening(golden, vectors):
+def test_centring_length_and_whitening_equal_sidekit(golden, vectors):
     same(transforms.fit_centring(vectors)(vectors), golden["center"])
     same(transforms.LengthNorm()(vectors), golden["norm"])
     same_gram(transforms.fit_whitening(vectors)(vectors), golden["whiten_full"])
@@ -66,7 +66,7 @@ def test_centring_length_and_whitening(golden, vectors):
 
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("name", ["efr", "sphNorm"])
-def test_spherical_norms(golden, vectors, codes, name, rounds):
+def test_spherical_normalisations_equal_sidekit(golden, vectors, codes, name, rounds):
     maps = (
         transforms.fit_efr(vectors, rounds=rounds)
         if name == "efr"
@@ -91,7 +91,7 @@ def test_spherical_norms(golden, vectors, codes, name, rounds):
     same(tested[0] @ both[1][0].T, tested[1] @ both[1][1].T)
 
 
-def test_lda_wccn_nap(golden, vectors, codes):
+def test_lda_wccn_and_nap_equal_sidekit(golden, vectors, codes):
     signs = lambda ours, theirs: np.sign((ours * theirs).sum(axis=0))  # noqa: E731
     for convention, name in (("book", "right_lda_10"), ("sidekit", "lda_10")):
         directions = transforms.fit_lda(vectors, codes, rank=10, convention=convention).matrix

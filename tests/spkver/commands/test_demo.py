@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 
 def demo(folder, code=""):
     call = f"{code}\nfrom spkver.cli import main\nmain(['demo', '--output', {str(folder / 'out')!r}], 'spkver')"
@@ -13,7 +15,7 @@ def demo(folder, code=""):
     )
 
 
-def test_without_voices_it_is_one_line_that_names_the_package(tmp_path):
+def test_without_voices_the_demo_gives_one_line_that_names_the_package(tmp_path):
     done = demo(tmp_path, "import sys; sys.modules['espeakng_loader'] = None")
     assert done.returncode == 2
     assert done.stderr.startswith(
@@ -24,7 +26,7 @@ def test_without_voices_it_is_one_line_that_names_the_package(tmp_path):
 
 
 @pytest.mark.slow
-def test_both_recipes_run_and_say_where_to_look(tmp_path):
+def test_both_recipes_run_and_name_their_reports(tmp_path):
     pytest.importorskip("espeakng_loader")
     done = demo(tmp_path)
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 import spkver.cli
 import spkver.evaluation_cli
 
+pytestmark = pytest.mark.whole
+
 PROGRAMS = {"spkver": spkver.cli.main, "spkver-eval": spkver.evaluation_cli.main}
 HEAVY = ("matplotlib", "sklearn", "librosa", "torch", "pandas")
 

@@ -12,6 +12,8 @@ from spkver.corpora import make_iemocap_sets, read_iemocap
 from spkver.datadir import read_datadir
 from spkver.recognition import read_emotions, read_folds
 
+pytestmark = pytest.mark.whole
+
 RATE = 16000
 SUBSETS = ("dev-clean", "test-clean", "train-clean-360")
 
@@ -96,7 +98,7 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_pa
     assert json.loads((data / "librispeech.json").read_text())["lists"] == "drawn"
 
 
-def test_trials_of_2026_are_across_the_sexes(tree, tmp_path):
+def test_trials_of_2026_cross_the_sexes(tree, tmp_path):
     passes(
         "prepare",
         "librispeech",
@@ -136,7 +138,7 @@ def write_lists(folder):
     return folder
 
 
-def test_the_challenges_own_lists_are_taken(tree, tmp_path):
+def test_lists_of_the_challenge_are_used_if_given(tree, tmp_path):
     lists = write_lists(tmp_path / "challenge")
     options = ("--subset", "test-clean", "--lists", lists)
     passes("prepare", "librispeech", tree, tmp_path / "data", *options)
@@ -186,7 +188,7 @@ def test_the_challenges_own_lists_are_taken(tree, tmp_path):
         ("trials_f/trials", "2000 x", ["libri_test_trials_f/trials:4"]),
     ],
 )
-def test_lists_that_do_not_fit_are_refused(tree, tmp_path, file, line, messages):
+def test_lists_that_do_not_match_are_refused(tree, tmp_path, file, line, messages):
     lists = write_lists(tmp_path / "challenge")
     with (lists / f"libri_test_{file}").open("a") as handle:
         handle.write(line + "\n")
@@ -205,7 +207,7 @@ def test_lists_that_do_not_fit_are_refused(tree, tmp_path, file, line, messages)
     assert not (tmp_path / "data").exists()
 
 
-def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own_tree, tmp_path):
+def test_all_problems_of_a_tree_are_reported_together_and_nothing_is_written(own_tree, tmp_path):
     speakers = own_tree / "SPEAKERS.TXT"
     kept = [line for line in speakers.read_text().splitlines() if not line.startswith("1000")]
     speakers.write_text("\n".join([*kept, "77 | x | dev-clean", "1001 | F | again"]) + "\n")
@@ -240,7 +242,7 @@ def test_everything_wrong_with_a_tree_is_told_at_once_and_nothing_is_written(own
     assert not (tmp_path / "data").exists()
 
 
-def test_folders_that_are_not_there(tree, tmp_path):
+def test_missing_folders_are_refused(tree, tmp_path):
     for arguments, message in (
         ([tmp_path / "nowhere"], "SPEAKERS.TXT"),
         ([tree, "--subset", "dev-other"], "no subset dev-other"),
@@ -252,7 +254,7 @@ def test_folders_that_are_not_there(tree, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_there_is_not_overwritten(tree, tmp_path):
+def test_existing_files_are_not_overwritten(tree, tmp_path):
     (tmp_path / "data/libri_dev_enrolls").mkdir(parents=True)
     assert "libri_dev_enrolls: already exists" in refused(
         "prepare", "librispeech", tree, tmp_path / "data"
@@ -298,7 +300,7 @@ def emotional(tmp_path):
     return write_iemocap(tmp_path / "IEMOCAP_full_release")
 
 
-def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional, tmp_path):
+def test_iemocap_sets_are_read_by_the_emotion_recogniser(emotional, tmp_path):
     text = passes("prepare", "iemocap", emotional.parent, tmp_path / "data").output
     speakers = {}
     for name in ("IEMOCAP_dev", "IEMOCAP_test"):
@@ -328,7 +330,7 @@ def test_sets_of_iemocap_are_read_by_the_recogniser_of_emotions(emotional, tmp_p
     }
 
 
-def test_the_challenges_own_parts_are_taken(emotional, tmp_path):
+def test_parts_of_the_challenge_are_used_if_given(emotional, tmp_path):
     chosen = {
         "IEMOCAP_dev": ["Ses01F_impro01_F000", "Ses01F_impro01_M001"],
         "IEMOCAP_test": ["Ses02F_impro01_F000"],
@@ -350,7 +352,7 @@ def test_the_challenges_own_parts_are_taken(emotional, tmp_path):
         make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
 
 
-def test_everything_wrong_with_the_labels_is_told_at_once(emotional, tmp_path):
+def test_all_problems_of_the_labels_are_reported_together(emotional, tmp_path):
     folder = emotional / "Session1/dialog/EmoEvaluation"
     with (folder / "Ses01F_impro01.txt").open("a") as handle:
         handle.write("[1.0 - 2.0]\tSes01F_impro01_F000\tneu\t[2, 2, 2]\n")

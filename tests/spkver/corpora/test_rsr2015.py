@@ -79,7 +79,7 @@ def read(root, **options):
 # --- what is read ----------------------------------------------------------------------------------------------------
 
 
-def test_lists_of_a_small_corpus(corpus):
+def test_lists_of_a_small_corpus_equal_hand_made_ones(corpus):
     lists = read_rsr2015(corpus, ListOptions(background_size=5, nap_step=7))
     background = [
         segment(s, n, t) for s, n, t in itertools.product(BACKGROUND, SESSIONS, SENTENCES)
@@ -103,7 +103,7 @@ def test_lists_of_a_small_corpus(corpus):
     )
 
 
-def test_the_draw_depends_on_the_seed_alone(corpus):
+def test_draws_depend_only_on_the_seed(corpus):
     first, again, other = (
         read_rsr2015(corpus, ListOptions(background_size=9, seed=seed)) for seed in (3, 3, 4)
     )
@@ -119,7 +119,7 @@ def test_the_draw_depends_on_the_seed_alone(corpus):
     assert first.background.segments.tolist() == [first.ubm[place] for place in places]
 
 
-def test_the_corpuss_own_division_of_speakers():
+def test_the_division_of_speakers_of_the_corpus_is_used():
     ranges = SpeakerRanges()
     numbers = [
         (of[0], of[-1])
@@ -128,7 +128,7 @@ def test_the_corpuss_own_division_of_speakers():
     assert numbers == [(1, 50), (51, 100), (101, 157), (1, 47), (48, 94), (95, 143)]
 
 
-def test_women_and_dev(corpus):
+def test_other_sexes_and_partitions_are_read(corpus):
     (corpus / "sph/male").rename(corpus / "sph/female")
     for folder in (corpus / "sph/female").iterdir():
         for path in folder.iterdir():
@@ -156,7 +156,7 @@ def test_women_and_dev(corpus):
         lambda text: text.replace("male/", "").replace(".sph", ""),
     ],
 )
-def test_key_files_in_other_dress(corpus, rewrite, monkeypatch):
+def test_key_files_in_other_forms_are_read(corpus, rewrite, monkeypatch):
     expected = read_rsr2015(corpus, ListOptions(background_size=5))
     monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", 100)
     for path in key_files(corpus, "m", "eval"):
@@ -259,7 +259,7 @@ BREAKAGES = {
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
-def test_breakage(corpus, name, monkeypatch):
+def test_damaged_corpora_are_refused(corpus, name, monkeypatch):
     breakage, message = BREAKAGES[name]
     monkeypatch.setattr(rsr2015, "_BLOCK_BYTES", 64)
     breakage(corpus)
@@ -267,7 +267,7 @@ def test_breakage(corpus, name, monkeypatch):
         read(corpus)
 
 
-def test_all_problems_at_once(corpus):
+def test_all_problems_are_reported_together(corpus):
     for name in ("two types", "file twice", "test without recording"):
         BREAKAGES[name][0](corpus)
     (corpus / "sph/male/m157/m157_07_001.flac").touch()
@@ -305,7 +305,7 @@ def test_all_problems_at_once(corpus):
         ),
     ],
 )
-def test_wrong_options(corpus, options, message):
+def test_wrong_options_are_refused(corpus, options, message):
     with pytest.raises(ConfigError, match=message):
         read(corpus, **options)
 
@@ -313,7 +313,7 @@ def test_wrong_options(corpus, options, message):
 # --- what is written -------------------------------------------------------------------------------------------------
 
 
-def test_lists_are_written_under_the_tutorials_names(corpus, tmp_path):
+def test_lists_are_written_under_the_names_of_the_tutorial(corpus, tmp_path):
     lists = read_rsr2015(corpus, ListOptions(background_size=5, nontarget=("IC", "IW")))
     written = write_lists(lists, tmp_path / "task")
     stems = [
@@ -342,7 +342,7 @@ def test_lists_are_written_under_the_tutorials_names(corpus, tmp_path):
     assert data == {segment.split("/")[1]: str(path) for segment, path in lists.recordings.items()}
 
 
-def test_hashes_are_those_of_the_documented_text(corpus):
+def test_hashes_equal_those_of_the_documented_text(corpus):
     lists = read_rsr2015(corpus, ListOptions(background_size=5))
     rows = [
         f"{model} {one.removesuffix('.sph')} "
@@ -367,7 +367,7 @@ def test_hashes_are_those_of_the_documented_text(corpus):
         )
 
 
-def test_the_layout_of_real_speech(shared, tmp_path):
+def test_the_layout_of_real_speech_is_read(shared, tmp_path):
     root = tmp_path / "dsp"
     subprocess.run(
         [sys.executable, shared / "tools/make_layouts.py", "rsr2015", root, "--format", "flac"],
@@ -385,7 +385,7 @@ def test_the_layout_of_real_speech(shared, tmp_path):
     assert (lists.key.is_target.sum(), len(lists.key)) == (920, 920 * 23)
 
 
-def test_models_that_are_numbers_keep_their_zeros(tmp_path):
+def test_numeric_models_keep_leading_zeros(tmp_path):
     path = tmp_path / "a.ndx"
     path.write_text("007,m051/m051_01_001.wav,Y,N,N,N\n012,m051/m051_01_001.wav,N,N,Y,N\n")
     key, _ = rsr2015.read_trials(path, ["TC"], ["IC"], Problems(path))

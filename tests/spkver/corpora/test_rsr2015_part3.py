@@ -83,7 +83,7 @@ def read(root, **options):
     return read_rsr2015(root, ListOptions(**{"background_size": 5, "part": 3, **options}))
 
 
-def test_lists_of_part_3(corpus):
+def test_lists_of_part_3_are_read(corpus):
     lists = read(corpus)
     assert len(lists.ubm) == 2 * 4 * 5
     assert {name[-3:] for name in lists.ubm} == {*TENS, *FIVES}, "only part 3"
@@ -128,7 +128,7 @@ def test_trials_with_wrong_texts_have_their_prompt(corpus, tmp_path):
         )
 
 
-def test_lists_of_any_name_are_given_or_found(corpus):
+def test_lists_of_any_name_can_be_given_or_are_found(corpus):
     expected = read(corpus)
     trn, ndx = corpus / "key/part3/trn", corpus / "key/part3/ndx/seq5_testeval_m.ndx"
     ndx.rename(ndx.with_name("digits_eval_m.ndx"))
@@ -149,7 +149,7 @@ def test_lists_of_any_name_are_given_or_found(corpus):
     [("_01,", "_1,"), (",", " "), (",m101/", ",RSR2015_V1/sph/male/m101/")],
     ids=["models", "blanks", "folders"],
 )
-def test_trials_in_other_dress(corpus, old, new):
+def test_trials_in_other_forms_are_read(corpus, old, new):
     expected = list(read(corpus, **ALL_TYPES).key.pairs())
     path = corpus / "key/part3/ndx/seq5_testeval_m.ndx"
     assert old in path.read_text()
@@ -157,7 +157,7 @@ def test_trials_in_other_dress(corpus, old, new):
     assert list(read(corpus, **ALL_TYPES).key.pairs()) == expected
 
 
-def test_prompts_in_other_forms(tmp_path):
+def test_prompts_in_other_forms_are_read(tmp_path):
     path = tmp_path / "prompts.csv"
     path.write_text("01,064,4-8-0\r\n\n1, 65, Four eight zero\n")
     problems = Problems(path)
@@ -239,7 +239,7 @@ BREAKAGES = {
 
 
 @pytest.mark.parametrize("name", BREAKAGES)
-def test_breakage(corpus, name):
+def test_damaged_lists_are_refused(corpus, name):
     file, old, new, message = BREAKAGES[name]
     path = corpus / "key/part3" / file
     assert old in path.read_text()
@@ -248,7 +248,7 @@ def test_breakage(corpus, name):
         read(corpus, **ALL_TYPES)
 
 
-def test_two_lists_that_could_be_meant(corpus):
+def test_ambiguous_lists_are_refused(corpus):
     folder = corpus / "key/part3/trn"
     (folder / "3seq10_eval_m.trn").rename(folder / "other_eval_m.trn")
     message = r"3seq10_eval_m\.trn: no such file .*set lists.enrolment to one of .*: "
@@ -257,7 +257,7 @@ def test_two_lists_that_could_be_meant(corpus):
         read(corpus)
 
 
-def test_prompts_that_are_not_there(corpus):
+def test_missing_prompts_are_reported(corpus):
     (corpus / "key/part3/prompts.txt").unlink()
     assert read(corpus).texts == {}
     with pytest.raises(DataError, match=r"elsewhere.txt: cannot be read"):

@@ -17,6 +17,8 @@ from spkver.corpora.simulated import (
     trial_lines,
 )
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("espeakng_loader")
 
 SMALL = {"n_speakers": 4, "n_sentences": 2, "n_sessions": 4, "seed": 3, "gender": "both"}
@@ -40,7 +42,7 @@ def contents(folder):
 # --- the tree -------------------------------------------------------------------------------------
 
 
-def test_tree_has_the_files_of_rsr2015(corpus):
+def test_the_tree_has_the_files_of_rsr2015(corpus):
     speakers = {
         "male": ("m001", "m002", "m101", "m102"),
         "female": ("f001", "f002", "f095", "f096"),
@@ -66,7 +68,7 @@ def test_tree_has_the_files_of_rsr2015(corpus):
     assert "4 background, 0 development and 4 evaluation speakers, 64 recordings" in str(corpus)
 
 
-def test_key_of_full_size_has_the_trials_of_the_protocol():
+def test_a_full_key_has_the_trials_of_the_protocol():
     """57 speakers, 30 sentences, 6 test sessions: 10,260 target trials and 56 times as many impostors'."""
     speakers = split_speakers("m", 157).evaluation
     assert split_speakers("m", 107, 50).evaluation == speakers
@@ -95,7 +97,7 @@ def test_key_of_full_size_has_the_trials_of_the_protocol():
         ("f", 157, (47, 47, 63), "f157"),
     ],
 )
-def test_split(gender, n_speakers, sizes, last):
+def test_speakers_are_split_by_sex_and_partition(gender, n_speakers, sizes, last):
     split = split_speakers(gender, n_speakers)
     assert (len(split.background), len(split.development), len(split.evaluation)) == sizes
     assert len(set(sum(split, ()))) == n_speakers
@@ -105,7 +107,7 @@ def test_split(gender, n_speakers, sizes, last):
     assert split.development[:1] == ({"m": "m051", "f": "f048"}[gender],)[: sizes[1]]
 
 
-def test_prompts_differ_by_session_and_each_digit_is_said_once():
+def test_prompts_differ_by_session_and_contain_each_digit_once():
     prompts = draw_prompts(3)
     assert prompts == draw_prompts(3) != draw_prompts(4)
     assert [*prompts] == [
@@ -143,7 +145,7 @@ def test_part_3_tries_each_recording_with_its_own_prompt_and_wrong_ones():
 
 
 @pytest.mark.parametrize(("part", "first", "n_sentences"), [(2, 31, 2), (3, 61, 5)])
-def test_other_parts_are_read_as_they_are_written(tmp_path, monkeypatch, part, first, n_sentences):
+def test_other_parts_are_read_as_written(tmp_path, monkeypatch, part, first, n_sentences):
     said = []
 
     def synthesise(voice, text, session, *, take):
@@ -175,7 +177,7 @@ def test_other_parts_are_read_as_they_are_written(tmp_path, monkeypatch, part, f
 # --- reproducible ---------------------------------------------------------------------------------
 
 
-def test_a_larger_corpus_by_more_workers_holds_the_smaller_one(corpus, tmp_path):
+def test_a_larger_corpus_contains_the_smaller_one_for_any_number_of_workers(corpus, tmp_path):
     larger = simulate_rsr2015(
         tmp_path / "larger",
         CorpusSize(n_speakers=5, n_sentences=3, n_sessions=5, seed=3, gender="m"),
@@ -213,14 +215,14 @@ TINY = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
         ({"audio_format": "mp3"}, "wav, sph, flac, not 'mp3'"),
     ],
 )
-def test_arguments_out_of_range(tmp_path, change, text):
+def test_arguments_out_of_range_are_refused(tmp_path, change, text):
     with pytest.raises(DataError, match=text):
         simulate_rsr2015(tmp_path / "new", CorpusSize(**{**TINY, **change}))
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("record", [None, "{}"])
-def test_a_folder_with_something_else_is_not_touched(tmp_path, record):
+def test_foreign_folders_are_not_touched(tmp_path, record):
     (tmp_path / "thesis.txt").write_text("ten years of work")
     if record is not None:
         (tmp_path / "simulation.json").write_text(record)
@@ -233,7 +235,7 @@ def test_a_folder_with_something_else_is_not_touched(tmp_path, record):
 @pytest.mark.parametrize(
     "failure", [KeyboardInterrupt(), OSError(28, "disk full")], ids=["Ctrl-C", "disk full"]
 )
-def test_a_run_that_ends_early_leaves_no_corpus(tmp_path, monkeypatch, failure):
+def test_an_interrupted_run_leaves_no_corpus(tmp_path, monkeypatch, failure):
     calls = []
 
     def synthesise(*arguments, **options):

@@ -22,7 +22,7 @@ def made(tmp_path_factory):
     )
 
 
-def test_the_shape_is_the_challenge_s():
+def test_the_sizes_equal_those_of_the_challenge():
     """Counts of the evaluation plan: VoicePrivacy 2024, section 3."""
     counts = {}
     for part in SHAPES["vpc2024"]:
@@ -55,7 +55,7 @@ def test_directories_have_their_share_of_recordings_and_a_full_cross_of_trials(m
             assert 0 < directory.trials.is_target.sum() < len(directory.trials)
 
 
-def test_durations_are_those_of_librispeech(made):
+def test_durations_resemble_those_of_librispeech(made):
     for name, mean, longest in (("train-clean-360", 12.6, 21), ("libri_dev_trials_f", 7.2, 40)):
         seconds = [
             soundfile.info(path).duration
@@ -67,7 +67,7 @@ def test_durations_are_those_of_librispeech(made):
         assert 1 < min(seconds) <= max(seconds) < longest
 
 
-def test_no_two_files_are_equal_and_workers_do_not_matter(made, tmp_path):
+def test_files_differ_and_do_not_depend_on_workers(made, tmp_path):
     alone = simulate_challenge(tmp_path / "alone", "vpc2024", SCALE, jobs=1).folder
     files = sorted(path.relative_to(alone) for path in alone.rglob("*.wav"))
     contents = [(alone / file).read_bytes() for file in files]
@@ -75,7 +75,7 @@ def test_no_two_files_are_equal_and_workers_do_not_matter(made, tmp_path):
     assert len(set(contents)) == len(files)
 
 
-def test_command(tmp_path):
+def test_the_command_makes_sets_of_the_given_scale(tmp_path):
     done = passes(
         "simulate", "voiceprivacy", tmp_path / "sets", "--like", "vpc2024", "--scale", "1/2000"
     )

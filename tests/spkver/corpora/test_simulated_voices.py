@@ -20,6 +20,8 @@ from spkver.corpora.voices import (
     voice_file,
 )
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("espeakng_loader")
 
 # A studio: the speaker as drawn, no channel, no room, next to no noise.
@@ -126,7 +128,7 @@ def share_recognised(gender, n_speakers, seed=0):
     return float(np.mean(np.argmin(distances, axis=1) == np.arange(n_speakers)))
 
 
-def test_24_speakers_are_told_apart():
+def test_24_speakers_are_distinguishable():
     assert share_recognised("f", 24) >= 0.9
 
 
@@ -134,7 +136,7 @@ def test_24_speakers_are_told_apart():
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
-def test_tract_scales_formants_and_leaves_pitch(factor):
+def test_the_tract_length_scales_formants_and_keeps_pitch(factor):
     voice = replace(make_voice("m", 1), breath=-60.0)
     plain, scaled = (
         synthesise_utterance(voice, SENTENCES[0], replace(STUDIO, tract=tract))
@@ -154,7 +156,7 @@ def test_tract_scales_formants_and_leaves_pitch(factor):
     assert factors[np.argmax(likeness)] == pytest.approx(factor, abs=0.03)
 
 
-def test_levels_silence_and_noise_are_what_the_session_says():
+def test_levels_silence_and_noise_follow_the_session():
     random = np.random.default_rng(0)
     speech = (0.3 * np.sin(2 * np.pi * 440 * np.arange(SAMPLE_RATE) / SAMPLE_RATE)).astype(
         np.float32

@@ -34,7 +34,7 @@ def directories(made):
     return {name: read_datadir(made.folder / name) for name in DIRECTORIES}
 
 
-def test_directories_are_there_and_whole(made, directories):
+def test_all_directories_are_complete(made, directories):
     assert {path.name for path in made.folder.iterdir()} == {
         *DIRECTORIES,
         "simulation.json",
@@ -52,7 +52,7 @@ def test_directories_are_there_and_whole(made, directories):
         assert all(soundfile.info(path).samplerate == 16000 for path in one.recordings.values())
 
 
-def test_trials_are_a_full_cross_of_a_sex(directories):
+def test_trials_are_a_full_cross_within_each_sex(directories):
     enrolled = enrolment(directories["simulated_test_enrolls"])
     for sex, n_models in (("f", 3), ("m", 2)):
         trials = directories[f"simulated_test_trials_{sex}"]
@@ -66,7 +66,7 @@ def test_trials_are_a_full_cross_of_a_sex(directories):
         assert int(trials.trials.is_target.sum()) == 2 * n_models
 
 
-def test_counts_are_those_of_the_lists(made):
+def test_counts_equal_those_of_the_lists(made):
     speakers = {"n_enrolled": 5, "n_trial_speakers": 7, "n_training": 4}
     trials = {"n_targets": 10, "n_nontargets": 3 * 8 + 2 * 6 - 10}
     assert made.counts == {"n_files": 28, "seconds": made.counts["seconds"], **speakers, **trials}
@@ -75,7 +75,7 @@ def test_counts_are_those_of_the_lists(made):
     assert made.counts["seconds"] == pytest.approx(length, abs=0.001)
 
 
-def test_text_says_what_is_spoken(made):
+def test_the_text_equals_the_spoken_words(made):
     lines = (made.folder / "simulated_test_trials_f/text").read_text().splitlines()
     texts = dict(line.split(" ", 1) for line in lines)
     assert texts["f002-03"] == utterance_text(2, 3, 1).upper().rstrip(".").replace(",", "")
@@ -87,12 +87,12 @@ def test_text_says_what_is_spoken(made):
     [("enrolled_f", 1, "2 to 497"), ("strangers", -1, "0 to 499"), ("training", 500, "2 to 499"),
      ("sentences", 31, "1 to 30"), ("seed", -1, "0 to"), ("trial_utterances", 0, "1 to 499")],
 )  # fmt: skip
-def test_sizes_out_of_range_are_told(name, value, text):
+def test_sizes_out_of_range_are_refused(name, value, text):
     with pytest.raises(ConfigError, match=f"^{name} is {text}"):
         Sizes(**{name: value})
 
 
-def test_command_takes_each_size(made):
+def test_the_command_accepts_each_size(made):
     options = [part for name, value in vars(SMALL).items() for part in ("--set", f"{name}={value}")]
     command = "simulate", "voiceprivacy", made.folder
     assert "exists already: SIMULATED speech of 5 enrolled" in passes(*command, *options).stdout

@@ -61,7 +61,7 @@ def test_each_recording_of_an_archive_is_read(directory):
         assert np.array_equal(read_audio(recordings[f"s{number}-a"]).samples, expected)
 
 
-def test_recordings_that_have_not_changed_are_not_written_again(directory):
+def test_unchanged_recordings_are_not_rewritten(directory):
     before = {path: path.stat().st_mtime_ns for path in read(directory).values()}
     assert {path: path.stat().st_mtime_ns for path in read(directory).values()} == before
     path = directory / "wav.ark"
@@ -101,13 +101,13 @@ def test_entries_without_a_recording_are_refused(directory, entry, message):
         read(directory)
 
 
-def test_an_archive_that_ends_early_is_refused(directory):
+def test_a_truncated_archive_is_refused(directory):
     path = directory / "wav.ark"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match="the archive ends before the recording"):
         read(directory)
 
 
-def test_a_folder_for_the_recordings_is_needed(directory):
+def test_archives_need_a_folder_for_recordings(directory):
     with pytest.raises(DataError, match="4 entries are parts of archives"):
         read_datadir(directory)

@@ -50,7 +50,7 @@ def folder(tmp_path):
     return folder
 
 
-def test_versions_enrol_where_the_first_does_and_labels_can_be_taken_off(folder):
+def test_versions_enrol_with_the_first_and_labels_can_be_removed(folder):
     data = read_datadir(folder)
     both = with_versions(data, [data])
     assert list(zip(enrolment(both).models, enrolment(both).segments, strict=True)) == [
@@ -70,7 +70,7 @@ def test_versions_enrol_where_the_first_does_and_labels_can_be_taken_off(folder)
 
 
 @pytest.mark.parametrize("base", ["current", "parent", "grandparent", "itself"])
-def test_relative_paths(folder, base, monkeypatch, tmp_path):
+def test_relative_paths_are_resolved(folder, base, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     prefix = {"current": "data/set/", "parent": "set/", "grandparent": "data/set/", "itself": ""}[
         base
@@ -152,7 +152,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_told_with_its_place(folder, case):
+def test_errors_are_reported_with_file_and_line(folder, case):
     name, content, message = WRONG[case]
     if content is None:
         (folder / name).unlink()
@@ -164,7 +164,7 @@ def test_what_is_wrong_is_told_with_its_place(folder, case):
     assert str(folder) in str(caught.value)
 
 
-def test_all_problems_come_at_once(folder):
+def test_all_problems_are_reported_together(folder):
     (folder / "spk2gender").write_text("a f\n")
     (folder / "trials").write_text("a z-9 target\n")
     (folder / "wav" / "b-1.wav").unlink()
@@ -173,7 +173,7 @@ def test_all_problems_come_at_once(folder):
     assert all(text in str(caught.value) for text in ("unknown sex", "'z-9'", "no such file"))
 
 
-def test_written_sorted_and_read_back(folder, tmp_path):
+def test_directories_are_written_sorted_and_read_back(folder, tmp_path):
     data = read_datadir(folder)
     shuffled = DataDir(
         tmp_path / "copy", dict(reversed(data.recordings.items())), dict(reversed(data.speakers.items())),
@@ -206,7 +206,7 @@ def test_a_directory_with_its_own_audio_can_be_moved(folder, tmp_path, how):
 
 
 @pytest.mark.parametrize("ending", [".flac"])
-def test_recordings_alone_have_the_lists_of_the_original(folder, tmp_path, ending):
+def test_a_folder_of_recordings_gets_the_lists_of_the_original(folder, tmp_path, ending):
     original, twin = read_datadir(folder), tmp_path / "data/set_anon"
     (twin / "wav").mkdir(parents=True)
     for name in original.recordings:
@@ -237,7 +237,7 @@ ids = st.lists(
 
 @given(ids=ids, n_speakers=st.integers(1, 3))
 @settings(max_examples=30)
-def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, ids, n_speakers):
+def test_lists_with_any_ids_are_read_back_and_sorted_by_bytes(tmp_path_factory, ids, n_speakers):
     folder = tmp_path_factory.mktemp("any")
     (folder / "x.wav").write_bytes(b"x")
     data = DataDir(
@@ -271,7 +271,7 @@ def test_lists_of_any_ids_survive_and_are_sorted_as_by_bytes(tmp_path_factory, i
         ({"recordings": {"u": "x |"}}, "cannot be written to wav.scp"),
     ],
 )
-def test_what_lists_cannot_hold_is_not_written(tmp_path, change, message):
+def test_ids_that_break_lists_are_not_written(tmp_path, change, message):
     values = {"recordings": {"u": "x"}, "speakers": {"u": "a"}, **change}
     values["recordings"] = {one: Path(path) for one, path in values["recordings"].items()}
     with pytest.raises(DataError, match=message.replace("|", r"\|")):
@@ -338,7 +338,7 @@ def twins(folder, tmp_path):
     return original, twin
 
 
-def test_missing_and_extra_utterances_and_other_speakers(twins):
+def test_missing_and_extra_utterances_and_other_speakers_are_reported(twins):
     original, twin = twins
     recordings = {**twin.recordings, "c-1": twin.recordings["b-1"]}
     del recordings["a-1"]
@@ -351,7 +351,7 @@ def test_missing_and_extra_utterances_and_other_speakers(twins):
     assert "1 utterances of other speakers" in text
 
 
-def test_other_durations_are_no_error_and_empty_recordings_are(twins):
+def test_other_durations_are_allowed_and_empty_recordings_are_not(twins):
     original, twin = twins
     write_audio(twin.recordings["a-2"], speech(7, 2 * 4000), RATE)
     check_twin(original, twin)
@@ -363,7 +363,7 @@ def test_other_durations_are_no_error_and_empty_recordings_are(twins):
 
 
 @pytest.mark.parametrize("how", ["the same file", "another container", "under another id"])
-def test_original_audio_is_found(twins, how):
+def test_original_audio_among_anonymised_files_is_found(twins, how):
     original, twin = twins
     source, target = original.recordings["b-1"], twin.recordings["b-1"]
     recordings = dict(twin.recordings)

@@ -67,11 +67,11 @@ def prints():
     return [fingerprint(take(text, seed), RATE) for text in range(N_WORDS) for seed in range(4)]
 
 
-def test_other_takes_are_no_copies(prints):
+def test_other_takes_are_not_reported_as_copies(prints):
     assert copies(prints) == []
 
 
-def test_other_recordings_of_a_voice_of_constant_pitch_are_no_copies():
+def test_recordings_of_a_monotone_voice_are_not_reported_as_copies():
     prints = [
         fingerprint(take(text, seed, melody=0), RATE)
         for text in range(N_WORDS)
@@ -91,7 +91,7 @@ def test_copies_are_found_among_other_takes(prints, change):
     assert len(copies([*prints, *changed])) == N_WORDS
 
 
-def test_signs_depend_on_neither_level_nor_polarity():
+def test_fingerprints_depend_on_neither_level_nor_polarity():
     samples = take(0, 0)
     first, second = fingerprint(samples, RATE), fingerprint(-4 * samples, RATE)
     assert np.array_equal(first.signs, second.signs)
@@ -99,14 +99,14 @@ def test_signs_depend_on_neither_level_nor_polarity():
 
 
 @pytest.mark.parametrize("samples", [np.zeros(RATE), np.zeros(3), np.full(RATE, 0.2), np.ones(1)])
-def test_silence_is_no_copy_of_silence(samples):
+def test_silence_is_not_a_copy_of_silence(samples):
     prints = [fingerprint(samples, RATE) for _ in range(3)]
     assert copies(prints) == []
     assert copies(prints[:1]) == []
     assert copies([]) == []
 
 
-def test_three_names_of_a_recording_are_one_group(tmp_path):
+def test_three_copies_of_a_recording_form_one_group(tmp_path):
     samples = take(0, 0)
     soundfile.write(tmp_path / "a.wav", samples, RATE)
     soundfile.write(tmp_path / "b.flac", 0.5 * samples[7:], RATE)

@@ -32,7 +32,7 @@ def test_ids_with_slashes_are_read_as_written(directory):
     assert data.recordings.keys() == directory.recordings.keys()
 
 
-def test_twins_have_a_file_for_each_id_in_their_folder(directory, tmp_path):
+def test_anonymised_copies_have_a_file_for_each_id(directory, tmp_path):
     target = tmp_path / "data_none"
     anonymize_datadir(
         read_datadir(directory.path), target, AnonymizerConfig(name="mcadams"), jobs=1
@@ -51,7 +51,7 @@ def test_twins_have_a_file_for_each_id_in_their_folder(directory, tmp_path):
 
 
 @pytest.mark.parametrize("name", [*IDS, "%", "%2F/%25", "a"])
-def test_names_of_files_give_the_id_back(name):
+def test_ids_are_recovered_from_file_names(name):
     assert id_of_stem(file_stem(name)) == name
     assert wav_file(Path("d"), name).parent == Path("d/wav")
 
@@ -59,7 +59,7 @@ def test_names_of_files_give_the_id_back(name):
 @pytest.mark.parametrize(
     "name", ["../x", "a/../x", "/etc/x", "a//b", "a/", "a/.hidden", ".", "a\\b"]
 )
-def test_ids_that_lead_elsewhere_are_refused(tmp_path, directory, name):
+def test_ids_that_leave_the_folder_are_refused(tmp_path, directory, name):
     recordings = {**directory.recordings, name: directory.recordings[IDS[0]]}
     speakers = {**directory.speakers, name: "s"}
     with pytest.raises(DataError, match=r"holds a path separator|starts with a point"):
@@ -71,7 +71,7 @@ def test_ids_that_lead_elsewhere_are_refused(tmp_path, directory, name):
         read_datadir(directory.path)
 
 
-def test_problems_of_several_lists_are_one_list(directory):
+def test_problems_of_several_lists_are_reported_together(directory):
     for file in ("wav.scp", "utt2spk"):
         path = directory.path / file
         path.write_text(path.read_text() + "../x x\n../y y\n")

@@ -55,7 +55,7 @@ def test_the_first_folder_is_the_speaker(tmp_path):
     assert made.sexes == {}
 
 
-def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
+def test_without_folders_speakers_are_prefixes_of_file_names(tmp_path):
     folder = touch(tmp_path, "anna_1.wav", "anna_2_b.wav", "bert_1.wav")
     made = datadir_of_folder(folder, "d", separator="_")
     assert made.speakers == {"anna_1": "anna", "anna_2_b": "anna", "bert_1": "bert"}
@@ -75,7 +75,7 @@ def test_without_folders_the_name_begins_with_the_speaker(tmp_path):
         ),
     ],
 )
-def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
+def test_unreadable_folders_are_explained(tmp_path, names, message):
     with pytest.raises(DataError, match=re.escape(message)):
         datadir_of_folder(touch(tmp_path, *names), "d")
 
@@ -93,14 +93,14 @@ def test_folders_that_cannot_be_read_are_explained(tmp_path, names, message):
         ),
     ],
 )
-def test_what_a_folder_holds_besides_is_told(tmp_path, names, message):
+def test_other_files_in_a_folder_are_reported(tmp_path, names, message):
     done = passes("datadir", touch(tmp_path / "in", *names), "-o", tmp_path / "out")
     assert done.stderr.startswith("Warning: ")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_blanks_and_unicode_of_names_are_made_ids(tmp_path):
+def test_names_with_blanks_and_unicode_become_ids(tmp_path):
     folder = touch(tmp_path / "my recordings", "Zoe\u0308/take 1.wav", "b c/ 2.wav")
     passes("datadir", folder, "-o", tmp_path / "d")
     made = read_datadir(tmp_path / "d")
@@ -108,14 +108,14 @@ def test_blanks_and_unicode_of_names_are_made_ids(tmp_path):
     assert made.recordings["b_c-_2"] == folder / "b c/ 2.wav"
 
 
-def test_recordings_that_are_not_fit_are_named_at_once(tmp_path):
+def test_unusable_recordings_are_named_together(tmp_path):
     folder = touch(tmp_path / "in", "a/1.wav", "a/2.wav", channels=2)
     said = refused("datadir", folder, "-o", tmp_path / "d")
     assert "2 channels, expected one" in said
     assert "ffmpeg" in said
 
 
-def test_unusable_recordings_are_refused_or_left_out(tmp_path):
+def test_unusable_recordings_are_refused_or_omitted(tmp_path):
     """Silent, shorter than 0.1 s, unreadable: each once, before anything is written."""
     folder = touch(tmp_path / "in", "a/1.wav", "a/2.wav", "b/1.wav")
     click = np.zeros(8000)
@@ -149,7 +149,7 @@ CLIPS = [
 
 
 @pytest.mark.parametrize("sign", ["\t", ",", ";"])
-def test_a_table_names_recordings_speakers_and_sexes(tmp_path, sign):
+def test_recordings_speakers_and_sexes_are_read_from_a_table(tmp_path, sign):
     """As Common Voice's, whose sentences hold unpaired quotes between tabs; other tables quote what holds commas."""
     touch(tmp_path / "clips", *(path for path, *_ in CLIPS))
     words = '"Well; he said, quoting' if sign == "\t" else '"Well; he said, quoting"'
@@ -190,7 +190,7 @@ def test_a_table_names_recordings_speakers_and_sexes(tmp_path, sign):
         (["s1,absent.wav,f"], ["1 of 1 recordings cannot be used", "absent.wav: "]),
     ],
 )
-def test_tables_are_refused_by_line(tmp_path, rows, places):
+def test_bad_tables_are_refused_with_their_line(tmp_path, rows, places):
     touch(tmp_path, "a.wav", "b.wav", "c.wav")
     (tmp_path / "t.csv").write_text("\n".join(["who,where,sex", *rows]) + "\n")
     given = (
@@ -226,7 +226,7 @@ def test_every_utterance_has_one_use_and_every_speaker_one_part(n_women, n_men, 
         assert part.trials.is_target.sum() == len(part)
 
 
-def test_draws_hang_on_ids_and_seed_alone():
+def test_draws_depend_only_on_ids_and_seed():
     first = split_datadir(people(9, 9), "out", "mine")
     assert split_datadir(people(9, 9), "out", "mine").enrolls.enrolls == first.enrolls.enrolls
     other = split_datadir(people(9, 9), "out", "mine", SplitRules(seed=1))
@@ -244,7 +244,7 @@ def test_too_few_speakers_are_refused(n_women, n_men, n_utterances):
         split_datadir(people(n_women, n_men, n_utterances), "out", "mine")
 
 
-def test_without_sexes_all_are_one_pool():
+def test_without_sexes_all_speakers_are_pooled():
     source = people(6, 6)
     split = split_datadir(replace(source, sexes={}), "out", "mine")
     assert [part.path.name for part in split.trials.values()] == ["mine_test_trials_mixed"]
@@ -273,7 +273,7 @@ def recordings(tmp_path):
     return tmp_path
 
 
-def test_from_two_folders_to_sets(recordings):
+def test_two_folders_become_evaluation_sets(recordings):
     data, sets = recordings / "data", recordings / "sets"
     table = recordings / "speakers.tsv"
     made = passes("datadir", recordings / "original", "-o", data / "mine", "--sexes", table).output
@@ -305,7 +305,7 @@ def test_from_two_folders_to_sets(recordings):
     assert "lists other recordings, such as those of another twin" in said
 
 
-def test_utterances_that_the_twin_lacks_are_left_out_on_both_sides(recordings):
+def test_utterances_missing_from_the_copy_are_omitted_on_both_sides(recordings):
     data, sets = recordings / "data", recordings / "sets"
     soundfile.write(recordings / "anonymised/m00/3.wav", np.zeros(8000), 16000)
     passes(
@@ -382,7 +382,7 @@ def test_names_of_anonymised_recordings_may_have_an_ending():
         (("--training-share", "2"), "the training share is 2.0"),
     ],
 )
-def test_wrong_options_of_split_are_one_message(recordings, arguments, message):
+def test_wrong_options_of_split_give_one_message(recordings, arguments, message):
     passes(
         "datadir",
         recordings / "original",
@@ -395,7 +395,7 @@ def test_wrong_options_of_split_are_one_message(recordings, arguments, message):
     assert not (recordings / "s").exists()
 
 
-def test_a_twin_with_more_utterances_and_exchanged_sides_are_told(recordings):
+def test_surplus_utterances_and_swapped_sides_are_reported(recordings):
     data, sets = recordings / "data", recordings / "sets"
     passes(
         "datadir",

@@ -30,7 +30,7 @@ def noise(seed: int, diagonal: float = 0.0, n: int = N) -> NDArray[np.float64]:
     return np.random.default_rng(seed).normal(size=(n, n)) + diagonal * np.eye(n)
 
 
-def test_scores_are_those_of_row_and_column_by_hand() -> None:
+def test_scores_of_rows_and_columns_equal_hand_computed_values() -> None:
     similarity = noise(0, n=7)
     scores = robust_scores(similarity)
     for (row, column), value in np.ndenumerate(similarity):
@@ -43,7 +43,7 @@ def test_scores_are_those_of_row_and_column_by_hand() -> None:
     assert not robust_scores(np.ones((3, 4))).any()
 
 
-def test_a_pointed_column_is_clear_and_mutual_by_hand() -> None:
+def test_a_clear_and_mutual_match_equals_a_hand_computed_one() -> None:
     groups = np.array([0, 0, 1, 1, 2])
     scores = np.random.default_rng(1).normal(size=(6, 5)) * 2
     scores[5] = scores[4]  # equal recordings: neither is the most similar one
@@ -64,7 +64,7 @@ def test_a_pointed_column_is_clear_and_mutual_by_hand() -> None:
     assert set(pointed_at(scores, np.zeros(5, int), least=-9.0, gap=0.0)) == {-1}
 
 
-def test_a_sentence_that_all_recordings_share_points_at_nothing() -> None:
+def test_a_sentence_shared_by_all_recordings_identifies_none() -> None:
     """One voice that says one sentence to all would otherwise point at whoever said it."""
     texts = np.arange(20) % 10
     words = np.zeros((20, 20))
@@ -74,7 +74,7 @@ def test_a_sentence_that_all_recordings_share_points_at_nothing() -> None:
     assert (texts[pointed_groups(words, texts, least=2.0, gap=2.0)] == texts).all()
 
 
-def test_shared_words_are_worth_what_few_originals_have() -> None:
+def test_shared_words_are_weighted_by_their_rarity() -> None:
     originals = [["THE", "CAT"], ["THE", "DOG", "THE"], ["A", "DOG"], []]
     recordings = [["THE", "CAT", "CAT"], ["DOG", "FISH"], []]
     expected = [
@@ -88,7 +88,7 @@ def test_shared_words_are_worth_what_few_originals_have() -> None:
     )
 
 
-def test_a_share_has_wilsons_interval() -> None:
+def test_a_share_has_the_wilson_interval() -> None:
     share, low, high = exchanged_share(57, 3)
     z, n, ratio = statistics.NormalDist().inv_cdf(0.975), 60, 3 / 60
     centre = (ratio + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -117,7 +117,7 @@ def test_two_texts_of_equal_frequency_differ_in_half_of_the_pairs() -> None:
     assert distinct_pairs(["a"] * 3) == 0
 
 
-def test_recordings_point_at_their_originals_and_exchanged_ones_elsewhere_alike() -> None:
+def test_matches_follow_exchanged_recordings() -> None:
     """Names play no part: exchanged rows of similarities exchange what they point at, and nothing else."""
     similarities = Similarities(noise(0, 8), noise(1, 4), noise(2))
     decided = decide(similarities, OWNERS, UNIQUE).speakers
@@ -128,14 +128,14 @@ def test_recordings_point_at_their_originals_and_exchanged_ones_elsewhere_alike(
     np.testing.assert_array_equal(decide(moved, OWNERS, UNIQUE).speakers, decided[order])
 
 
-def test_what_resembles_nothing_is_undecided() -> None:
+def test_recordings_that_resemble_nothing_are_undecided() -> None:
     for seed in range(20):
         similarities = Similarities(noise(seed), noise(100 + seed), noise(200 + seed))
         assert np.count_nonzero(decide(similarities, OWNERS, UNIQUE).speakers >= 0) <= 1
 
 
 @pytest.mark.parametrize("texts", [None, ["the same"] * N])
-def test_cepstra_alone_count_only_where_nobody_else_says_the_same(texts: list[str] | None) -> None:
+def test_cepstra_count_alone_only_for_unique_sentences(texts: list[str] | None) -> None:
     alone = Similarities(noise(0, 12), noise(1))
     assert np.count_nonzero(decide(alone, OWNERS, UNIQUE).speakers >= 0) > N / 2
     assert set(decide(alone, OWNERS, texts).speakers) == {-1}
@@ -143,7 +143,7 @@ def test_cepstra_alone_count_only_where_nobody_else_says_the_same(texts: list[st
     assert np.count_nonzero(decide(backed, OWNERS, texts).speakers == np.arange(N)) > N / 2
 
 
-def test_sources_that_name_different_speakers_leave_a_recording_undecided() -> None:
+def test_contradicting_sources_leave_a_recording_undecided() -> None:
     """Speech that is converted to the voice of another speaker keeps its own rhythm."""
     similarities = Similarities(noise(0, 12), noise(1, 12), np.roll(noise(2, 12), 1, axis=1))
     assert set(decide(similarities, OWNERS, UNIQUE).speakers) == {-1}

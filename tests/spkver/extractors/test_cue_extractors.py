@@ -34,7 +34,7 @@ def statistics(samples):
     return prosody_statistics(rapt_track(samples, RATE), energy_contour(samples, RATE))
 
 
-def test_pitch_statistics_are_those_of_the_contour():
+def test_pitch_statistics_equal_those_of_the_contour():
     samples, contour = voice(180)
     found = statistics(samples)
     semitones = 12 * np.log2(contour / 100)
@@ -46,7 +46,7 @@ def test_pitch_statistics_are_those_of_the_contour():
     assert found["pause share"] == 0
 
 
-def test_statistics_of_a_track_by_hand():
+def test_statistics_of_a_track_equal_hand_computed_values():
     """Ten frames of voice that rise by 1 semitone a frame, twenty of silence, ten that stay."""
     semitones = np.r_[np.arange(10.0), np.zeros(20), np.full(10, 4.0)]
     voiced = np.r_[np.ones(10, bool), np.zeros(20, bool), np.ones(10, bool)]
@@ -73,7 +73,7 @@ def test_syllables_are_counted(gap):
     assert found["syllable gap deviation"] < 0.1
 
 
-def test_session_does_not_hear_the_voice():
+def test_session_vectors_do_not_depend_on_the_voice():
     """Other voices over the same noise give nearly the same vector, other noise over the same voice does not."""
     gaps = [0.6, 0.7, 0.5]
     same = [session_vector(syllables(gaps, pitch=pitch, noise=1e-3), RATE) for pitch in (100, 220)]
@@ -84,7 +84,7 @@ def test_session_does_not_hear_the_voice():
     )
 
 
-def test_bandwidth_and_offset_are_heard():
+def test_session_vectors_detect_bandwidth_and_offset():
     from scipy.signal import butter, sosfilt
 
     samples = 0.01 * np.random.default_rng(0).standard_normal(2 * RATE)
@@ -98,7 +98,7 @@ def test_bandwidth_and_offset_are_heard():
 
 @pytest.mark.parametrize("name", VECTORS)
 @pytest.mark.parametrize("kind", ["offset", "click", "tiny", "short", "huge"])
-def test_strange_signals_give_finite_vectors_of_one_length(name, kind):
+def test_degenerate_signals_give_finite_vectors_of_equal_length(name, kind):
     signals = {
         "offset": np.full(RATE, 0.25),
         "click": np.eye(1, RATE, 8000)[0],
@@ -114,7 +114,7 @@ def test_strange_signals_give_finite_vectors_of_one_length(name, kind):
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_settings_that_do_not_fit_are_refused(name):
+def test_inapplicable_settings_are_refused(name):
     with pytest.raises(ConfigError, match="takes no argument after a colon"):
         open_extractor(f"{name}:file")
     with pytest.raises(ConfigError, match="needs 16000 Hz"):

@@ -28,6 +28,8 @@ from spkver.extractors import (
     open_extractor,
 )
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[3]
 RATE = 16000
 OWN = """
@@ -77,7 +79,7 @@ def weights(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["v.h5", "v.npz"])
-def test_a_file_of_vectors_says_whose_they_are_and_what_made_them(source, weights, tmp_path, name):
+def test_a_file_of_vectors_records_speakers_and_extractor(source, weights, tmp_path, name):
     said = passes(
         "embed", source.path, "-e", f"ge2e:{weights}", "-o", tmp_path / name, "--jobs", 1
     ).output
@@ -99,7 +101,7 @@ def test_a_file_of_vectors_says_whose_they_are_and_what_made_them(source, weight
     assert not (tmp_path / f"{name}.partial").exists()
 
 
-def test_vectors_do_not_depend_on_workers_order_or_company(source, weights, tmp_path):
+def test_vectors_do_not_depend_on_workers_order_or_other_recordings(source, weights, tmp_path):
     extractor = open_extractor(f"ge2e:{weights}")
     whole = embed_directory(source, extractor, tmp_path / "a.h5", work=Work(1))
     embed_directory(source, extractor, tmp_path / "b.h5", work=Work(2))
@@ -116,7 +118,7 @@ def test_vectors_do_not_depend_on_workers_order_or_company(source, weights, tmp_
     np.testing.assert_array_equal(fewer.vectors, whole.vectors[[3, 11]])
 
 
-def test_interrupted_it_goes_on_to_the_same_file(source, own, tmp_path):
+def test_an_interrupted_command_resumes_and_gives_the_same_file(source, own, tmp_path):
     log, stop = tmp_path / "log", tmp_path / "stop"
     log.write_text("")
     stop.touch()
@@ -134,9 +136,7 @@ def test_interrupted_it_goes_on_to_the_same_file(source, own, tmp_path):
     assert (tmp_path / "v.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
 
 
-def test_recordings_that_cannot_be_used_are_named_together_before_the_start(
-    source, weights, tmp_path
-):
+def test_unusable_recordings_are_named_together_before_the_start(source, weights, tmp_path):
     soundfile.write(source.recordings["u03"], np.zeros((4000, 2)), RATE)
     soundfile.write(source.recordings["u04"], np.ones(100), RATE)
     source.recordings["u05"].write_bytes(source.recordings["u05"].read_bytes()[:500])
@@ -148,7 +148,7 @@ def test_recordings_that_cannot_be_used_are_named_together_before_the_start(
 
 
 @pytest.mark.parametrize("name", ["v.txt", "v", "v.pt"])
-def test_files_that_cannot_be_written_are_refused_first(source, tmp_path, name):
+def test_unwritable_files_are_refused_first(source, tmp_path, name):
     said = refused("embed", source.path, "-e", "no-such:thing", "-o", tmp_path / name)
     assert "no format of embeddings is known" in said
     (tmp_path / "d.h5").mkdir()
@@ -188,7 +188,7 @@ def test_help_and_page_name_every_extractor():
         assert kind.form in said
 
 
-def test_two_recordings_have_a_score_and_with_a_calibration_a_ratio(source, own, tmp_path):
+def test_two_recordings_get_a_score_or_with_a_calibration_a_ratio(source, own, tmp_path):
     first, second, third = (source.recordings[name] for name in ("u00", "u01", "u02"))
     vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
     unit = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
@@ -212,7 +212,7 @@ def test_two_recordings_have_a_score_and_with_a_calibration_a_ratio(source, own,
         assert f"are {np.exp(abs(ratio)):,.3g} times as probable if {more}" in said
 
 
-def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypatch):
+def test_incomparable_recordings_are_refused(source, own, tmp_path, monkeypatch):
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
     monkeypatch.setattr("spkver.extractors.weights.DEFAULT_FOLDER", tmp_path)
     first = source.recordings["u00"]
@@ -229,7 +229,7 @@ def test_two_recordings_that_cannot_be_compared(source, own, tmp_path, monkeypat
     assert "adapted to a list of trials, and this is one trial" in said
 
 
-def test_embed_gives_the_vectors_of_the_command(source, own, tmp_path):
+def test_the_function_embed_gives_the_vectors_of_the_command(source, own, tmp_path):
     found = embed(
         source.path,
         own,

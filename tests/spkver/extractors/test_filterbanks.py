@@ -15,7 +15,7 @@ def noise(n, seed=0):
 @pytest.mark.parametrize(
     ("rate", "n_mels", "n"), [(16000, 80, 16123), (16000, 24, 400), (8000, 40, 9999)]
 )
-def test_filterbanks_are_kaldis(shape, rate, n_mels, n):
+def test_filterbanks_equal_kaldi(shape, rate, n_mels, n):
     knf = pytest.importorskip("kaldi_native_fbank")
     options = knf.FbankOptions()
     options.frame_opts.dither, options.frame_opts.samp_freq, options.frame_opts.window_type = (
@@ -40,7 +40,7 @@ def test_filterbanks_are_kaldis(shape, rate, n_mels, n):
 @pytest.mark.parametrize(
     ("rate", "n_fft", "n_mels"), [(16000, 400, 40), (8000, 400, 20), (1600, 256, 10)]
 )
-def test_filters_are_those_of_slaney(rate, n_fft, n_mels):
+def test_filters_equal_those_of_slaney(rate, n_fft, n_mels):
     filters = pytest.importorskip("librosa").filters.mel(
         sr=rate, n_fft=n_fft, n_mels=n_mels, dtype=np.float64
     )
@@ -49,7 +49,7 @@ def test_filters_are_those_of_slaney(rate, n_fft, n_mels):
     )
 
 
-def test_mel_spectra_are_what_they_are_defined_as():
+def test_mel_spectra_equal_their_definition():
     samples = noise(1000).astype(float)
     spectra = mel_spectra(samples)
     padded = np.pad(samples, 200)

@@ -30,7 +30,7 @@ FLOAT, INT = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
 
 @pytest.mark.parametrize("length", [3, 201])
-def test_campplus_is_the_network_of_the_paper(length):
+def test_campplus_has_the_structure_of_the_paper(length):
     """Random weights, some scales below 0; 201 frames are two segments of contexts, the last of one."""
     state = oracle.random_campplus(length)
     frames = np.random.default_rng(length).standard_normal((length, 80))
@@ -40,7 +40,7 @@ def test_campplus_is_the_network_of_the_paper(length):
     np.testing.assert_allclose(vector, expected, atol=1e-5 * np.abs(expected).max())
 
 
-def test_ge2e_is_the_network_of_the_paper(monkeypatch):
+def test_ge2e_has_the_structure_of_the_paper(monkeypatch):
     state, rng = oracle.random_ge2e(1), np.random.default_rng(2)
     samples = rng.standard_normal(330 * 160)
     network, frames = read_network(ge2e_graph(state)), mel_spectra(samples)
@@ -81,7 +81,7 @@ def test_ge2e_is_the_network_of_the_paper(monkeypatch):
         ),
     ],
 )
-def test_weights_of_something_else_are_named(change, words):
+def test_weights_of_another_network_are_refused(change, words):
     state = oracle.random_ge2e(1)
     change(state)
     with pytest.raises(DataError) as caught:
@@ -179,7 +179,7 @@ def samples():
         ("x", "y", "mels", 80, "povey"),
     ],
 )
-def test_names_and_sizes_are_those_of_the_file(tmp_path, name, output, mels, size, shape):
+def test_names_and_sizes_are_read_from_the_file(tmp_path, name, output, mels, size, shape):
     network = read_network(
         tiny(tmp_path / "n.onnx", name=name, mels=mels, output=output, size=size)
     )
@@ -188,7 +188,7 @@ def test_names_and_sizes_are_those_of_the_file(tmp_path, name, output, mels, siz
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
 
 
-def test_two_real_inputs_are_named(tmp_path):
+def test_networks_with_two_inputs_are_refused_by_name(tmp_path):
     inputs = [("feats", FLOAT, ["B", "T", 80]), ("lengths", INT, ["B"])]
     path = write(tmp_path / "n.onnx", inputs=inputs, outputs=[("embs", FLOAT, ["B", 3])])
     with pytest.raises(
@@ -198,7 +198,7 @@ def test_two_real_inputs_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["text", "cut"])
-def test_what_is_no_onnx_file_is_one_error(tmp_path, kind):
+def test_files_that_are_not_onnx_raise_one_error(tmp_path, kind):
     path = tiny(tmp_path / "n.onnx")
     raw = {"text": b"hello", "cut": path.read_bytes()[:-200]}
     path.write_bytes(raw[kind])
@@ -208,7 +208,7 @@ def test_what_is_no_onnx_file_is_one_error(tmp_path, kind):
     assert "\n" not in str(caught.value)
 
 
-def test_no_file_and_no_onnxruntime_are_one_line(tmp_path, monkeypatch):
+def test_a_missing_file_or_onnxruntime_gives_one_line(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="there is no such ONNX file"):
         open_extractor(f"onnx:{tmp_path / 'none.onnx'}")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

@@ -31,7 +31,7 @@ def write(folder, name, n_frames=40, n_cepstra=19, **changes):
     return arrays
 
 
-def test_there_and_back(tmp_path):
+def test_exported_features_are_imported_equal(tmp_path):
     arrays = {
         name: write(tmp_path / "in", name, count)
         for name, count in (("b/b_01", 30), ("a/a_01", 50))
@@ -62,7 +62,7 @@ def test_extraction_takes_the_files_that_the_configuration_names(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["none", "percentile", "htk"])
-def test_all_three_forms_make_frames(shared, tmp_path, form):
+def test_all_three_forms_of_files_give_frames(shared, tmp_path, form):
     golden = np.load(shared / "golden/sidekit/features.npz")
     for name in ("syn_a", "libri"):
         shutil.copyfile(
@@ -81,7 +81,7 @@ def test_all_three_forms_make_frames(shared, tmp_path, form):
             )
 
 
-def test_all_problems_at_once_and_nothing_written(tmp_path):
+def test_all_problems_are_reported_together_and_nothing_is_written(tmp_path):
     write(tmp_path, "good")
     write(tmp_path, "narrow", n_cepstra=12)
     write(tmp_path, "silent", vad=np.zeros(40, bool))

@@ -64,7 +64,7 @@ def table(recordings, tmp_path_factory):
     return extract(recordings, tmp_path_factory.mktemp("features") / "features.h5")
 
 
-def test_store(recordings, table, tmp_path):
+def test_a_store_holds_sorted_contiguous_features(recordings, table, tmp_path):
     again = extract(dict(reversed(recordings.items())), tmp_path / "a.h5")
     assert again.ids.tolist() == sorted(recordings) == table.ids.tolist()
     with h5py.File(tmp_path / "a.h5") as file:
@@ -79,7 +79,7 @@ def test_store(recordings, table, tmp_path):
         assert labels.any()
 
 
-def test_a_store_replaces_no_recording_and_needs_one(tmp_path):
+def test_a_store_never_replaces_a_recording_and_needs_at_least_one(tmp_path):
     soundfile.write(tmp_path / "a.wav", speech(0, 8000), 16000)
     (tmp_path / "link.wav").symlink_to("a.wav")
     before = (tmp_path / "a.wav").read_bytes()
@@ -92,7 +92,7 @@ def test_a_store_replaces_no_recording_and_needs_one(tmp_path):
     assert not (tmp_path / "x.h5").exists()
 
 
-def test_bits_depend_on_the_recording_alone(recordings, table, tmp_path):
+def test_bits_depend_only_on_the_recording(recordings, table, tmp_path):
     """Neither on order, batch, neighbours, workers nor on the name of the file."""
     names = list(recordings)
     for number, chosen in enumerate([names[7:8], names[30:] + names[:4]]):
@@ -168,7 +168,7 @@ def test_frames_that_do_not_fit_memory_are_kept_in_a_file(table, tmp_path):
     np.testing.assert_array_equal(mapped.values, in_memory.values)
 
 
-def test_speech_from_labels(recordings, tmp_path):
+def test_speech_is_read_from_labels(recordings, tmp_path):
     name = list(recordings)[1]
     config = replace(CONFIG, vad="labels", labels_dir=str(tmp_path))
     path = tmp_path / f"{name}.lbl"
@@ -178,7 +178,7 @@ def test_speech_from_labels(recordings, tmp_path):
     assert np.flatnonzero(found.speech).tolist() == list(range(5, 15))
 
 
-def test_librosa_is_called_as_a_user_would():
+def test_the_librosa_preset_equals_a_direct_call():
     signal = speech(5, 16000).astype(np.float32)
     expected = librosa.feature.mfcc(
         y=signal,
@@ -212,7 +212,7 @@ def test_librosa_is_called_as_a_user_would():
     assert not labels.all()
 
 
-def test_headers_are_checked_all_at_once(recordings, tmp_path):
+def test_all_headers_are_checked_together(recordings, tmp_path):
     some = dict(list(recordings.items())[:3])
     seconds = sum(soundfile.info(path).duration for path in some.values())
     assert check_recordings(some, CONFIG) == pytest.approx(seconds)

@@ -32,7 +32,7 @@ from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
         {"vad": "labels"},
     ],
 )
-def test_out_of_range(options):
+def test_values_out_of_range_are_refused(options):
     with pytest.raises(ConfigError, match="^features.*" + next(iter(options))):
         FeatureConfig(**options)
 
@@ -46,7 +46,7 @@ def test_presets_are_valid(preset):
 
 @pytest.mark.parametrize("preset", list(PRESETS))
 @pytest.mark.parametrize("more", [{}, {"vad": "percentile"}, {"n_cepstra": 7, "rate": 16000}])
-def test_presets_in_python_are_those_of_the_command_line(preset, more):
+def test_presets_in_python_equal_those_of_the_command_line(preset, more):
     settings = [f"preset={preset}", *(f"{name}={value}" for name, value in more.items())]
     config = FeatureConfig(preset=preset, **more)
     assert config == load_config(FeatureConfig, settings=settings)
@@ -63,7 +63,7 @@ def test_presets_in_python_are_those_of_the_command_line(preset, more):
     )
 
 
-def test_values_of_a_preset_have_its_name():
+def test_configurations_equal_to_a_preset_have_its_name():
     for name, values in PRESETS.items():
         assert FeatureConfig(**values).preset == name
         assert FeatureConfig(**values) == FeatureConfig(preset=name)
@@ -72,7 +72,7 @@ def test_values_of_a_preset_have_its_name():
 
 
 @pytest.mark.parametrize("preset", [name for name, values in PRESETS.items() if values])
-def test_a_preset_that_replaces_the_name_alone_is_refused(preset):
+def test_replacing_only_the_name_of_a_preset_is_refused(preset):
     others = [
         FeatureConfig(),
         *([FeatureConfig(preset="telephone")] if preset != "telephone" else []),
@@ -94,7 +94,7 @@ def test_cepstra_of_given_files_need_no_filters():
         FeatureConfig(n_cepstra=56)
 
 
-def test_defaults_are_the_tutorials():
+def test_defaults_equal_the_tutorial():
     config = FeatureConfig()
     assert (config.dimension, config.window_samples, config.shift_samples, config.min_samples) == (
         60,
@@ -117,14 +117,14 @@ def test_defaults_are_the_tutorials():
         ({"rate": "high"}, [8000], {}),  # refused where it is read
     ],
 )
-def test_values_for_rates(values, rates, expected):
+def test_values_are_chosen_by_rate(values, rates, expected):
     assert values_for_rates(values, rates) == expected
 
 
 @pytest.mark.parametrize(
     ("preset", "share"), [("sidekit", 6955.4976 / 16000), ("wideband", 0.475), ("librosa", 0.5)]
 )
-def test_filters_follow_a_rate_that_is_set(preset, share):
+def test_filters_follow_the_rate(preset, share):
     config = load_config(FeatureConfig, settings=[f"preset={preset}", "rate=8000"])
     assert config.high_frequency == pytest.approx(8000 * share, abs=1e-9)
     # where they fit, or are set, they are as before
@@ -136,7 +136,7 @@ def test_filters_follow_a_rate_that_is_set(preset, share):
         load_config(FeatureConfig, settings=["rate=8000", "high_frequency=6000"])
 
 
-def test_the_error_of_another_rate_names_what_works():
+def test_the_error_for_another_rate_names_working_settings():
     with pytest.raises(ConfigError, match=r"^features.low_frequency .* features.rate") as caught:
         FeatureConfig(rate=8000)
     assert "FeatureConfig(preset='telephone')" in str(caught.value)

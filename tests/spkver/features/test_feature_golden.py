@@ -28,7 +28,7 @@ def peer_noise(n_samples):
     return generator.randn(n_samples)
 
 
-def test_filterbank(golden):
+def test_the_filterbank_equals_sidekit(golden):
     filters, edges = mel_filterbank(
         rate=16000, n_fft=512, n_filters=40, low_frequency=133.3333, high_frequency=6955.4976
     )
@@ -39,7 +39,7 @@ def test_filterbank(golden):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-3), (np.float32, 1e-3)])
-def test_cepstra_and_energy(golden, name, dtype, tolerance):
+def test_cepstra_and_energy_equal_sidekit(golden, name, dtype, tolerance):
     samples = golden_numbers.samples(name).astype(dtype) * dtype(8192)
     cepstra, log_energy = mfcc(samples, SETTINGS)
     assert cepstra.dtype == dtype
@@ -53,14 +53,14 @@ def test_cepstra_and_energy(golden, name, dtype, tolerance):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 2e-4), (np.float32, 1e-3)])
-def test_enhanced_speech(golden, name, dtype, tolerance):
+def test_enhanced_speech_equals_sidekit(golden, name, dtype, tolerance):
     (enhanced,) = enhance([golden_numbers.samples(name).astype(dtype) / dtype(4)])
     np.testing.assert_allclose(enhanced[::8], golden[f"{name}_enhanced"], atol=tolerance, rtol=0)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_vad_labels(golden, name, dtype):
+def test_vad_labels_equal_sidekit(golden, name, dtype):
     samples = golden_numbers.samples(name).astype(dtype) / dtype(4)
     noise = peer_noise(len(samples)).astype(dtype)
     (labels,) = snr_vad([samples], [noise], window=400, shift=160)
@@ -68,7 +68,7 @@ def test_vad_labels(golden, name, dtype):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_post_processing_from_the_stored_cepstra(golden, name):
+def test_post_processing_equals_sidekit(golden, name):
     raw, speech = golden[f"{name}_raw_none"], golden[f"{name}_vad"]
     filtered = rasta(raw)
     np.testing.assert_allclose(filtered, golden[f"{name}_rasta"], atol=1e-9, rtol=0)
@@ -86,7 +86,7 @@ def test_post_processing_from_the_stored_cepstra(golden, name):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_whole_chain_from_samples(golden, dtype):
+def test_features_from_samples_equal_sidekit(golden, dtype):
     """The preset as users run it, own dither and all: the peer's cepstra, and its labels but for borderline frames."""
     config = FeatureConfig(dtype=dtype)
     signals = [
@@ -100,7 +100,7 @@ def test_the_whole_chain_from_samples(golden, dtype):
         assert np.count_nonzero(one.speech != golden[f"{name}_vad"]) <= 1
 
 
-def test_real_speech(shared):
+def test_features_of_real_speech_equal_sidekit(shared):
     """The same steps on a recording that may not be part of the project."""
     golden = np.load(shared / "golden" / "sidekit" / "features.npz")
     samples, _ = soundfile.read(shared / "golden" / "sidekit" / "wav" / "libri.wav", dtype="int16")

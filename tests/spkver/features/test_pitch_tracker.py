@@ -16,7 +16,7 @@ def noisy(samples, decibels):
 
 @pytest.mark.parametrize("decibels", [40, 0])
 @pytest.mark.parametrize("pitch", [75, 180, 400])
-def test_known_pitch_is_found_without_a_gross_error(pitch, decibels):
+def test_known_pitch_is_found_without_gross_errors(pitch, decibels):
     samples, contour = voice(pitch)
     hertz, _ = rapt_track(noisy(samples, decibels), 16000)
     true = np.interp(np.arange(len(hertz)) * FRAME_SHIFT, np.arange(len(contour)) / 16000, contour)
@@ -37,7 +37,7 @@ def test_other_rates_give_the_same_pitch(rate):
 
 
 @pytest.mark.parametrize("kind", ["noise", "silence", "offset", "click"])
-def test_what_has_no_pitch_has_no_voice(kind):
+def test_signals_without_pitch_are_unvoiced(kind):
     samples = {
         "noise": np.random.default_rng(1).standard_normal(32000),
         "silence": np.zeros(16000),

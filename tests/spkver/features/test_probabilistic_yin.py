@@ -4,6 +4,8 @@
 tests need no numba; the slow ones ask librosa itself, for more signals and real speech.
 """
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,9 @@ def by_librosa(samples, rate, settings):
         "center": "centred",
     }
     given = {theirs: settings[ours] for theirs, ours in named.items()}
+    # librosa 1 leaves out improbable transitions unless it is told not to; librosa 0 cannot
+    if "transition_min_prob" in inspect.signature(librosa.pyin).parameters:
+        given["transition_min_prob"] = None
     return np.nan_to_num(
         librosa.pyin(samples, sr=rate, fmin=lowest, fmax=highest, **given)[0], nan=0.0
     )
@@ -116,7 +121,7 @@ def same(found, expected):
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("rate", RATES)
-def test_tracks_are_those_of_librosa(rate, caller, data):
+def test_tracks_equal_stored_ones_of_librosa(rate, caller, data):
     settings = CALLERS[caller](rate)
     with np.load(data / "features" / "pyin_tracks.npz") as expected:
         for name, samples in sounds(rate).items():
@@ -127,7 +132,7 @@ def test_tracks_are_those_of_librosa(rate, caller, data):
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("rate", [1200, *RATES])
-def test_tracks_are_those_that_librosa_makes_now(rate, caller):
+def test_tracks_equal_those_of_the_installed_librosa(rate, caller):
     settings = CALLERS[caller](rate)
     voices = sounds(rate, seconds=2.0) | awkward(rate)
     for name in voices if rate > 1200 else ("glide", "bursts"):
@@ -139,7 +144,7 @@ def test_tracks_are_those_that_librosa_makes_now(rate, caller):
 @pytest.mark.slow
 @pytest.mark.golden
 @pytest.mark.parametrize("caller", CALLERS)
-def test_tracks_of_real_speech_are_those_of_librosa(caller, shared):
+def test_tracks_of_real_speech_equal_librosa(caller, shared):
     import soundfile
 
     voiced = 0
@@ -168,7 +173,7 @@ def test_a_track_follows_a_known_pitch():
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_little_to_hear(rate):
+def test_silence_and_short_signals_give_unvoiced_tracks(rate):
     settings = of_evaluation(rate)
     centred = {
         n_samples: pyin_track(np.zeros(n_samples), rate, **settings) for n_samples in (0, 1, rate)

@@ -76,7 +76,7 @@ def test_percentile_drops_the_quietest(percentile, kept):
     assert percentile_vad(np.empty(0)).shape == (0,)
 
 
-def test_labels(tmp_path):
+def test_labels_are_read_from_a_file(tmp_path):
     path = tmp_path / "a.lbl"
     path.write_text("0.02 0.05 speech\n\n0.06\t0.07   noise\n0.9 9.0 speech\n")
     expected = np.zeros(100, bool)
@@ -86,14 +86,14 @@ def test_labels(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["0.1 speech", "a 0.2 speech", "0.3 0.2 speech", "0 inf speech"])
-def test_bad_labels(tmp_path, line):
+def test_bad_labels_are_refused(tmp_path, line):
     path = tmp_path / "a.lbl"
     path.write_text(f"0 1 speech\n{line}\n")
     with pytest.raises(DataError, match=r"a\.lbl:2: expected 'start stop label'"):
         read_labels(path, 100, shift_seconds=0.01)
 
 
-def test_unreadable_labels(tmp_path):
+def test_unreadable_label_files_are_refused(tmp_path):
     with pytest.raises(
         DataError, match=r"a\.lbl: label file cannot be read: No such file .*features\.labels_dir"
     ):

@@ -41,7 +41,7 @@ def frames_of(values):
         ([1e7, 0], "0"),
     ],
 )
-def test_a_mean_far_from_0_that_makes_the_variance_floor_large_is_warned_of(
+def test_a_mean_far_from_0_that_raises_the_variance_floor_raises_a_warning(
     caplog, covariance, offset, dimensions
 ):
     with caplog.at_level(logging.WARNING):
@@ -67,7 +67,7 @@ def test_normalised_frames_raise_no_warning(caplog, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16])
-def test_whole_numbers_train_what_they_train_as_floats(dtype):
+def test_integer_frames_train_the_same_mixture_as_floats(dtype):
     whole = np.round(10 * CLUSTERS + 40).clip(0, 120)
     one, other = (
         train_ubm(values, UbmConfig(components=2)) for values in (whole.astype(dtype), whole)

@@ -59,7 +59,7 @@ def as_frames(segments):
 
 
 @pytest.mark.parametrize("n_rounds", [1, 7])
-def test_rounds_are_scikit_learns(n_rounds):
+def test_em_rounds_equal_scikit_learn(n_rounds):
     from sklearn.mixture import GaussianMixture as Reference
 
     rng = np.random.default_rng(5)
@@ -88,7 +88,7 @@ def test_rounds_are_scikit_learns(n_rounds):
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 5), st.sampled_from([0.01, 0.3])
 )
-def test_likelihood_does_not_fall_whatever_the_limits(seed, n_components, dimension, floor):
+def test_the_likelihood_never_falls_for_any_variance_limits(seed, n_components, dimension, floor):
     """Far fewer frames than entries of the covariances: the floor is all that keeps them regular."""
     rng = np.random.default_rng(seed)
     frames = rng.standard_normal((12, dimension)) @ rng.standard_normal((dimension, dimension))
@@ -111,7 +111,7 @@ def test_likelihood_does_not_fall_whatever_the_limits(seed, n_components, dimens
         assert shares.max() <= 1 + 1e-6
 
 
-def test_clipped_covariances_are_the_most_likely_ones():
+def test_clipped_covariances_maximise_the_likelihood():
     """No covariance within the limits has a lower log |S| + tr(S^-1 A): checked on many others."""
     rng = np.random.default_rng(3)
     scatter = random_mixture(rng, 1, 3).variances
@@ -127,7 +127,7 @@ def test_clipped_covariances_are_the_most_likely_ones():
         assert cost((axes * rng.uniform(0.5, 1.2, 3)) @ axes.T) >= cost(best) - 1e-12
 
 
-def test_training_goes_on_from_the_diagonal_mixture():
+def test_training_continues_from_the_diagonal_mixture():
     rng = np.random.default_rng(2)
     truth = random_mixture(rng, 2, 3)
     frames = drawn(rng, truth, 20_000)
@@ -145,7 +145,7 @@ def test_training_goes_on_from_the_diagonal_mixture():
     np.testing.assert_allclose(full.mixture.variances[order], truth.variances[expected], atol=0.1)
 
 
-def test_a_component_without_frames_stays(caplog):
+def test_a_component_without_frames_is_unchanged(caplog):
     mixture = GaussianMixture(
         np.array([0.5, 0.5]), np.array([[0.0, 0.0], [90.0, 90.0]]), np.tile(np.eye(2), (2, 1, 1))
     )
@@ -161,7 +161,7 @@ def test_a_component_without_frames_stays(caplog):
 # --- diagonal matrices given as full ---------------------------------------------------------------------------------
 
 
-def test_diagonal_matrices_give_what_the_diagonal_mixture_gives():
+def test_diagonal_matrices_equal_the_diagonal_mixture():
     rng = np.random.default_rng(8)
     diagonal = diagonal_mixture(rng)
     full = ubm.with_full_covariances(diagonal)
@@ -192,7 +192,7 @@ def some_statistics(rng):
     return Statistics(names, names, rng.uniform(0, 5, (2, 3)), rng.standard_normal((2, 12)))
 
 
-def test_products_of_supervectors_are_those_of_the_precisions():
+def test_products_of_supervectors_use_the_precisions():
     rng = np.random.default_rng(1)
     mixture, statistics = random_mixture(rng), some_statistics(rng)
     means = adapt_multisession(mixture, statistics, MapConfig(normalise=False)).vectors.reshape(
@@ -204,7 +204,7 @@ def test_products_of_supervectors_are_those_of_the_precisions():
     np.testing.assert_allclose(vectors @ vectors.T, expected, rtol=1e-11)
 
 
-def test_ratios_are_scipys():
+def test_log_likelihood_ratios_equal_scipy():
     rng = np.random.default_rng(4)
     mixture, statistics = random_mixture(rng), some_statistics(rng)
     frames = as_frames([rng.standard_normal((n_frames, 4)) for n_frames in (30, 700)])
@@ -223,7 +223,7 @@ def test_ratios_are_scipys():
 # --- files, configuration, bad input ---------------------------------------------------------------------------------
 
 
-def test_files_hold_the_mixture(tmp_path):
+def test_written_mixtures_are_read_back(tmp_path):
     rng = np.random.default_rng(7)
     full = random_mixture(rng)
     trained = ubm.TrainedUbm(
@@ -257,7 +257,7 @@ def test_files_hold_the_mixture(tmp_path):
         (np.ones((1, 2, 3)), r"covariances \(C, D, D\)"),
     ],
 )
-def test_bad_mixtures(covariances, words):
+def test_bad_mixtures_are_refused(covariances, words):
     with pytest.raises(DataError, match=words):
         GaussianMixture(np.ones(1), np.zeros((1, 2)), covariances)
     for weights in ([1.5, -0.5], [0.5, 0.6], [np.nan, 1.0]):

@@ -119,7 +119,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("words", "text", "lengths"), CASES)
-def test_recursions_are_the_sums_over_all_paths(words, text, lengths):
+def test_recursions_equal_sums_over_all_paths(words, text, lengths):
     rng = np.random.default_rng(1)
     models = random_models(rng, words)
     recordings = [rng.standard_normal((length, DIMENSION)) * 2 for length in lengths]
@@ -146,7 +146,7 @@ def test_recursions_are_the_sums_over_all_paths(words, text, lengths):
 
 
 @pytest.mark.parametrize(("words", "text", "lengths"), CASES)
-def test_statistics_are_the_expected_sums_over_all_paths(words, text, lengths):
+def test_statistics_equal_expected_sums_over_all_paths(words, text, lengths):
     rng = np.random.default_rng(2)
     models = random_models(rng, words)
     recordings = {
@@ -232,7 +232,7 @@ def spoken(rng, models, text, length=60):
     return frames, drawn
 
 
-def test_words_and_pauses_are_found_from_their_texts():
+def test_words_and_pauses_are_aligned_with_their_texts():
     """Means that differ by many deviations are found again, and words are cut where they were."""
     rng = np.random.default_rng(5)
     words, means = (
@@ -273,7 +273,7 @@ def test_words_and_pauses_are_found_from_their_texts():
     assert wrong[differs].max() < -0.5
 
 
-def test_one_state_is_a_mixture():
+def test_a_single_state_equals_a_mixture():
     rng = np.random.default_rng(6)
     models = random_models(rng, ("a",), n_states=1, n_components=4)
     recordings = {
@@ -286,7 +286,7 @@ def test_one_state_is_a_mixture():
     np.testing.assert_allclose(ours.first, expected.first, rtol=1e-4, atol=1e-4)
 
 
-def test_statistics_of_words_alone_are_those_of_their_parts():
+def test_statistics_of_words_equal_those_of_their_parts():
     """The words of a text, cut by hand, and the whole text add to the same frames; other words have zeros."""
     rng = np.random.default_rng(7)
     models = random_models(rng, ("a", "b", "c"))
@@ -326,7 +326,7 @@ def test_results_depend_neither_on_workers_nor_on_files(tmp_path):
         assert np.array_equal(left, right) or left == right
 
 
-def test_misuse_is_told():
+def test_misuse_is_refused():
     rng = np.random.default_rng(9)
     models, frames = (
         random_models(rng, ("a", "b")),
@@ -341,7 +341,7 @@ def test_misuse_is_told():
         HiddenMarkovConfig(components=3)
 
 
-def test_what_is_said_is_removed_from_statistics():
+def test_the_effect_of_the_words_is_removed_from_statistics():
     """Statistics as if each frame were moved by the difference of its state's mean and the mixture's."""
     rng = np.random.default_rng(10)
     models = random_models(rng, ("a",))

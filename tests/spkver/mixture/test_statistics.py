@@ -83,7 +83,7 @@ def component_log_densities(mixture, frames):
     )
 
 
-def test_against_brute_force():
+def test_statistics_equal_brute_force():
     rng = np.random.default_rng(0)
     mixture, frames = random_mixture(rng), random_frames(rng, [1, 7, 300])
     found = accumulate_statistics(mixture, frames, ["a", "b", "b"], list(frames.ids))
@@ -95,7 +95,7 @@ def test_against_brute_force():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bits_depend_on_the_frames_alone(dtype):
+def test_bits_depend_only_on_the_frames(dtype):
     rng = np.random.default_rng(2)
     mixture, frames = (
         random_mixture(rng, 16),
@@ -127,7 +127,7 @@ def test_bits_depend_on_the_frames_alone(dtype):
         (["empty"], "recording 'empty' has no frames"),
     ],
 )
-def test_missing_frames(segments, words):
+def test_segments_without_frames_are_refused(segments, words):
     rng = np.random.default_rng(4)
     frames = frames_of({"r000": rng.standard_normal((5, 3)), "empty": np.empty((0, 3))})
     with pytest.raises(DataError, match=words):
@@ -147,7 +147,7 @@ def case(n=75, dtype=np.float32):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("in_file", [False, True])
-def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
+def test_statistics_written_in_blocks_are_equal(tmp_path, jobs, in_file):
     mixture, frames, models, segments = case()
     expected = accumulate_statistics(mixture, frames, models, segments)
     if in_file:
@@ -163,7 +163,7 @@ def test_streamed_statistics_are_the_same(tmp_path, jobs, in_file):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_streamed_statistics_must_be_numbers(tmp_path):
+def test_statistics_written_in_blocks_must_be_finite(tmp_path):
     mixture, frames, _, _ = case()
     values = frames.values.copy()
     values[frames.offsets[3]] = np.nan

@@ -31,7 +31,7 @@ def random_mixture(rng, n_components, dimension):
 
 
 @pytest.mark.parametrize("n_components", [16, 64])
-def test_golden_in_float64(golden, n_components):
+def test_golden_mixtures_are_reproduced_in_float64(golden, n_components):
     config = ubm.UbmConfig(components=n_components, first_split_dimension=PEER_FIRST_SPLIT)
     trained = ubm.train_ubm(golden["frames"].astype(np.float64), config)
     mixture = trained.mixture
@@ -48,7 +48,7 @@ def test_golden_in_float64(golden, n_components):
     )
 
 
-def test_golden_in_float32(golden):
+def test_golden_mixtures_are_reproduced_in_float32(golden):
     trained = ubm.train_ubm(
         golden["frames"], ubm.UbmConfig(components=64, first_split_dimension=PEER_FIRST_SPLIT)
     )
@@ -63,7 +63,7 @@ def test_golden_in_float32(golden):
     assert np.abs(precisions - golden["invcov64"]).max() <= 1e-4 * golden["invcov64"].max()
 
 
-def test_one_step_is_scikit_learns():
+def test_one_em_step_equals_scikit_learn():
     from sklearn.mixture import GaussianMixture as Reference
 
     rng = np.random.default_rng(5)
@@ -85,7 +85,7 @@ def test_one_step_is_scikit_learns():
 
 @pytest.mark.parametrize("variance", [1e-6, 1e6])
 @pytest.mark.parametrize("dimension", [60, 2000])
-def test_densities_survive_any_dimension(variance, dimension):
+def test_densities_are_finite_in_any_dimension(variance, dimension):
     """The determinant is 1e-360 and less: the peer's constant overflows there."""
     mixture = GaussianMixture(
         np.full(2, 0.5), np.zeros((2, dimension)), np.full((2, dimension), variance)
@@ -100,7 +100,7 @@ def test_densities_survive_any_dimension(variance, dimension):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 6))
-def test_likelihood_does_not_fall(seed, n_components, dimension):
+def test_the_likelihood_never_falls(seed, n_components, dimension):
     """EM without variance limits never lowers the likelihood."""
     rng = np.random.default_rng(seed)
     frames = rng.standard_normal((400, dimension)) * rng.uniform(0.5, 2, dimension)
@@ -114,7 +114,7 @@ def test_likelihood_does_not_fall(seed, n_components, dimension):
         )
 
 
-def test_ties_go_to_the_lowest_dimension():
+def test_ties_are_resolved_to_the_lowest_dimension():
     noisy = 1 + np.random.default_rng(0).uniform(-1, 1, (6, 60)) * 1e-8
     np.testing.assert_array_equal(ubm.widest_dimensions(noisy), np.zeros(6))
     noisy[2, 17] = 1.001
@@ -131,7 +131,7 @@ def test_variances_stay_within_their_limits():
     assert (trained.mixture.variances <= 1.5 * trained.variance_control + 1e-15).all()
 
 
-def test_dead_component_is_split_off_the_fullest(caplog):
+def test_an_empty_component_is_replaced_by_splitting_the_largest(caplog):
     first = np.array([[0.0, 0.0], [80.0, 0.0], [0.0, 0.0]])
     second = np.array([[30.0, 30.0], [400.0, 100.0], [0.0, 0.0]])
     accumulator = Accumulator(np.array([30.0, 70.0, 1e-9]), first, second, -1.0, 100)
@@ -162,7 +162,7 @@ def test_dead_component_is_split_off_the_fullest(caplog):
         (np.eye(20), ubm.UbmConfig(components=2, first_split_dimension=20), "0 to 19"),
     ],
 )
-def test_bad_frames(frames, config, words):
+def test_bad_frames_are_refused(frames, config, words):
     with pytest.raises(DataError, match=words):
         ubm.train_ubm(frames, config)
 
@@ -194,7 +194,7 @@ def test_a_mixture_is_written_with_and_without_its_history(tmp_path):
     np.testing.assert_allclose(plain.variance_control, trained.variance_control, rtol=1e-9)
 
 
-def test_frames_in_a_file(tmp_path):
+def test_frames_in_a_file_give_the_same_mixture(tmp_path):
     expected = ubm.train_ubm(some_frames(), ubm.UbmConfig(components=8))
     for jobs in (1, 2):
         found = ubm.train_ubm(

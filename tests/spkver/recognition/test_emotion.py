@@ -26,7 +26,7 @@ def rising():
     return functionals(voice(np.linspace(110, 220, RATE)))
 
 
-def test_functionals_of_a_rising_voice(rising):
+def test_functionals_of_a_rising_voice_have_a_positive_slope(rising):
     semitones = 12 * np.log2(np.linspace(110, 220, 100) / 55)
     assert len(rising) == 221
     assert rising["pitch.mean"] == pytest.approx(semitones.mean(), abs=0.3)
@@ -41,14 +41,14 @@ def test_functionals_of_a_rising_voice(rising):
     assert all(np.isfinite(list(rising.values())))
 
 
-def test_a_falling_voice_is_its_mirror(rising):
+def test_functionals_of_a_falling_voice_are_mirrored(rising):
     falling = functionals(voice(np.linspace(220, 110, RATE)))
     assert falling["pitch.slope"] == pytest.approx(-rising["pitch.slope"], rel=0.1)
     assert falling["pitch.mean"] == pytest.approx(rising["pitch.mean"], abs=0.3)
     assert falling["pitch.fall"] < 0
 
 
-def test_gain_and_silence_around_say_nothing():
+def test_gain_and_surrounding_silence_change_nothing():
     samples = voice(np.linspace(110, 180, RATE))
     found = functionals(samples)
     louder = functionals(4 * samples)
@@ -69,12 +69,12 @@ def test_noise_has_no_pitch():
 @pytest.mark.parametrize(
     "samples", [np.zeros(RATE), np.zeros(100), np.r_[np.zeros(8000), 1.0, np.zeros(8000)]]
 )
-def test_too_little_sound(samples):
+def test_recordings_with_too_little_sound_are_refused(samples):
     with pytest.raises(ValueError, match="at least 20"):
         functionals(samples)
 
 
-def test_the_penalty_is_that_of_scikit_learns_own_folds():
+def test_the_penalty_equals_a_cross_validation_by_scikit_learn():
     from sklearn.metrics import balanced_accuracy_score
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
     from sklearn.pipeline import make_pipeline
@@ -133,7 +133,7 @@ def corpus(tmp_path_factory):
     return make_set(tmp_path_factory.mktemp("emotion") / "set")
 
 
-def test_emotions_are_recognised_kept_and_resumed(corpus, tmp_path):
+def test_emotions_are_recognised_saved_and_resumed(corpus, tmp_path):
     passes("emotion", corpus, "-o", tmp_path / "out", "--jobs", 1)
     predicted, truth = (
         read_labels(tmp_path / "out" / "predictions"),
@@ -147,7 +147,7 @@ def test_emotions_are_recognised_kept_and_resumed(corpus, tmp_path):
     assert (tmp_path / "out" / "predictions").read_bytes() == first
 
 
-def test_folds_and_another_set_to_learn_from(corpus, tmp_path):
+def test_emotions_are_trained_in_folds_or_on_another_set(corpus, tmp_path):
     other = make_set(tmp_path / "other", seed=5, factor=1.1)
     (other / "spk2fold").write_text("s0 a\ns1 a\ns2 b\ns3 b\n")
     (other / "utt2emo").unlink()  # what is tested needs no labels
@@ -159,7 +159,7 @@ def test_folds_and_another_set_to_learn_from(corpus, tmp_path):
     assert np.mean([predicted[one] == truth[one] for one in truth]) >= 0.9
 
 
-def test_a_speaker_that_is_tested_is_not_learnt(corpus):
+def test_tested_speakers_are_not_trained_on(corpus):
     data = read_datadir(corpus)
     folds = check_folds(
         data, data, read_emotions(data), folds={f"s{n}": str(n % 2) for n in range(4)}
@@ -185,7 +185,7 @@ def test_a_speaker_that_is_tested_is_not_learnt(corpus):
         ("wav.scp", "{first} {folder}/short.wav\n", "short.wav"),
     ],
 )
-def test_bad_sets(corpus, tmp_path, name, text, message):
+def test_bad_sets_are_refused(corpus, tmp_path, name, text, message):
     lists = {one: (corpus / one).read_text() for one in ("wav.scp", "utt2spk", "utt2emo")}
     (tmp_path / "short.wav").write_bytes(b"RIFF")
     if name == "wav.scp":  # one recording is no audio

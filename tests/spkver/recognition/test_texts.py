@@ -33,17 +33,17 @@ def test_repeated_phrases_are_kept_once(text, kept):
         "nine " * 11,
     ],
 )
-def test_what_people_say_is_not_cut(text):
+def test_natural_repetitions_are_kept(text):
     assert without_loops(text.split(), 60.0) == (text.split(), False)
 
 
-def test_more_words_than_anybody_says_are_cut():
+def test_implausibly_many_words_are_cut():
     words = [f"word{number}" for number in range(50)]
     assert without_loops(words, 2.0) == (words[:18], True)
     assert without_loops(words, 6.0) == (words, False)
 
 
-def test_agreement_is_the_share_of_recognised_words_of_the_reference():
+def test_agreement_is_the_recognised_share_of_the_reference():
     references = {
         "a": "Kids are talking by the door.",
         "b": "IT\N{RIGHT SINGLE QUOTATION MARK}S WELL-KNOWN",

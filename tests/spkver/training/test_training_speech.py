@@ -24,11 +24,11 @@ def speech(tmp_path):
     return TrainingSpeech(tuple(utterances), HELD_OUT, AnonymizerConfig(), tmp_path / "again")
 
 
-def test_speech_stays_what_it_is_on_its_way_through_json(speech):
+def test_training_speech_survives_a_json_round_trip(speech):
     assert TrainingSpeech.from_json(speech.to_json()) == speech
 
 
-def test_further_versions_differ_by_seed_and_are_kept(speech):
+def test_further_versions_differ_by_seed_and_are_reused(speech):
     first = speech.anonymise(1)
     assert sorted(first) == ["s1-1", "s1-2", "s2-1"]
     times = {path: path.stat().st_mtime_ns for path in first.values()}
@@ -45,7 +45,7 @@ def test_further_versions_differ_by_seed_and_are_kept(speech):
         assert not np.array_equal(anonymised, again)
 
 
-def test_an_unknown_anonymiser_is_an_error(speech):
+def test_an_unknown_anonymiser_raises_an_error(speech):
     with pytest.raises(DataError, match="the anonymiser of the training set is not known"):
         TrainingSpeech(speech.utterances, HELD_OUT).anonymise(1)
 

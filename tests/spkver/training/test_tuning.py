@@ -68,7 +68,7 @@ def test_the_network_gives_the_vectors_of_onnxruntime(weights):
     assert cosines.min() > 1 - 1e-6
 
 
-def test_a_tuned_network_is_an_extractor_and_the_fewest_best_steps_are_used(
+def test_a_tuned_network_is_an_extractor_and_keeps_the_earliest_best_step(
     speech, weights, tmp_path
 ):
     pytest.importorskip("onnxruntime")
@@ -89,7 +89,7 @@ def test_a_tuned_network_is_an_extractor_and_the_fewest_best_steps_are_used(
     assert not (tmp_path / "a/unfinished.pt").exists()
 
 
-def test_training_goes_on_after_a_kill_with_the_same_result(speech, weights, tmp_path):
+def test_training_resumes_after_a_kill_with_the_same_result(speech, weights, tmp_path):
     class Killed(BaseException):
         pass
 
@@ -109,7 +109,7 @@ def test_training_goes_on_after_a_kill_with_the_same_result(speech, weights, tmp
     assert rates[0] == rates[1]
 
 
-def test_a_step_lowers_the_loss_and_changes_all_but_the_statistics_of_batches(speech, weights):
+def test_a_step_lowers_the_loss_and_changes_all_parameters_but_batch_statistics(speech, weights):
     torch = pytest.importorskip("torch")
     from spkver.training.tuning import Tuner
 
@@ -157,7 +157,7 @@ def test_crops_have_their_length_and_masks(speech):
     assert max((frames == 0).all(axis=0).sum() for frames in masked) > 4
 
 
-def test_the_rate_rises_and_falls_to_nothing():
+def test_the_learning_rate_rises_and_falls_to_zero():
     config = TuningConfig(steps=30, warmup=10, rate=1.0)
     rates = [config.rate_at(step) for step in range(1, 31)]
     np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 10)

@@ -91,7 +91,7 @@ def trained(inputs, n_rounds, convention):
         ("right_jfa", 5, "right"),
     ],
 )
-def test_matrices(inputs, golden, name, n_rounds, convention):
+def test_joint_factor_matrices_equal_sidekit(inputs, golden, name, n_rounds, convention):
     model = trained(inputs, n_rounds, convention)
     for matrix, letter in ((model.speaker, "V"), (model.channel, "U")):
         check(unwhitened(matrix, model.factors).reshape(1920, -1), golden[f"{name}_{letter}"])
@@ -111,7 +111,7 @@ def sidekits(inputs, golden):
     return JointFactors(*matrices, residual, mixture.means, deviations, mixture.weights)
 
 
-def test_hidden_variables(inputs, golden, sidekits):
+def test_hidden_variables_equal_sidekit(inputs, golden, sidekits):
     """SIDEKIT's own `hidden_z`, 48 % off, is not reproduced: `right_hidden_z` is what its formula should give."""
     models, y, x, z = hidden_variables(sidekits, statistics_of(inputs, "enroll"))
     assert models.tolist() == strings(inputs["trial_models"]).tolist()
@@ -122,7 +122,7 @@ def test_hidden_variables(inputs, golden, sidekits):
     check(np.asarray(of_tests), golden["hidden_test_x"])
 
 
-def test_scores(inputs, golden, sidekits):
+def test_joint_factor_scores_equal_sidekit(inputs, golden, sidekits):
     """SIDEKIT's own `jfa_scores` whiten twice and take the first session alone: they are not reproduced."""
     models, segments = strings(inputs["trial_models"]), strings(inputs["trial_segments"])
     trials = Trials.from_ids(
@@ -135,7 +135,7 @@ def test_scores(inputs, golden, sidekits):
     check(scores[mask], golden["right_jfa_scores"][mask])
 
 
-def test_map_of_several_sessions(inputs, backend):
+def test_map_adaptation_of_several_sessions_equals_sidekit(inputs, backend):
     config = MapConfig(relevance=16, normalise=False)
     adapted = adapt_multisession(mixture_of(inputs), statistics_of(inputs, "enroll"), config)
     check(adapted.vectors[:12], load(backend / "backend.npz")["map_multisession_r16"])
@@ -143,7 +143,7 @@ def test_map_of_several_sessions(inputs, backend):
 
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("relevance", [3, 16])
-def test_gmm_ubm_scores(inputs, golden, backend, relevance, full):
+def test_gmm_ubm_scores_equal_sidekit(inputs, golden, backend, relevance, full):
     of_tests = load(backend / "gmm_inputs.npz")
     mixture = mixture_of(inputs)
     config = MapConfig(relevance=relevance, normalise=False)
@@ -182,7 +182,7 @@ def trained_matrix(inputs, convention, rounds):
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_matrices_and_likelihoods(inputs, subspace, convention):
+def test_total_variability_matrices_and_likelihoods_equal_sidekit(inputs, subspace, convention):
     name, likelihoods = CONVENTIONS[convention]
     for rounds in (1, 5):
         model = trained_matrix(inputs, convention, rounds)
@@ -192,7 +192,7 @@ def test_matrices_and_likelihoods(inputs, subspace, convention):
     np.testing.assert_allclose(found, subspace[likelihoods], rtol=1e-12)
 
 
-def test_the_default_is_the_right_one():
+def test_the_default_minimum_divergence_is_the_correct_one():
     assert TotalVariabilityConfig().minimum_divergence == "right"
 
 
@@ -203,7 +203,7 @@ def model_of(inputs, subspace):
 
 
 @pytest.mark.parametrize("name", ["train", "enroll", "test"])
-def test_vectors_and_variances(inputs, subspace, name):
+def test_ivectors_and_variances_equal_sidekit(inputs, subspace, name):
     found = extract_ivectors(
         model_of(inputs, subspace), statistics_of(inputs, name), variances=True
     )
@@ -215,7 +215,7 @@ def test_vectors_and_variances(inputs, subspace, name):
 @pytest.mark.parametrize(
     ("method", "name"), [("weights", "iv_test_weight"), ("eigen", "iv_test_eigen")]
 )
-def test_fast_approximations(inputs, subspace, method, name):
+def test_fast_approximations_equal_sidekit(inputs, subspace, method, name):
     model = model_of(inputs, subspace)
     found = extract_ivectors(model, statistics_of(inputs, "test"), method=method)
     check(found.vectors, subspace[name])

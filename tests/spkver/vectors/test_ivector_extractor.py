@@ -49,7 +49,7 @@ def test_embed_gives_the_vectors_of_the_trained_model(tmp_path, rate):
     assert f"9 of 9 recordings are resampled from {24000 - rate} to {rate} Hz" in run(command)
 
 
-def test_what_cannot_be(tmp_path):
+def test_impossible_settings_are_refused(tmp_path):
     data = make_directory(tmp_path / "data", 8000)
     for seed in (0, 1):
         run(

@@ -44,7 +44,7 @@ def random_statistics(n_segments=30, seed=1):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_segment_without_frames_has_the_prior(method):
+def test_a_segment_without_frames_gets_the_prior(method):
     model, statistics = random_model(), random_statistics(3)
     statistics.zeroth[1], statistics.first[1] = 0, 0
     found = extract_ivectors(model, statistics, method=method, variances=True)
@@ -52,7 +52,7 @@ def test_a_segment_without_frames_has_the_prior(method):
     np.testing.assert_allclose(found.variances[1], np.ones(3), rtol=1e-14)
 
 
-def test_approximations_are_exact_where_they_assume_what_is():
+def test_approximations_are_exact_under_their_assumptions():
     """Counts in the proportion of the weights; matrices T_c' T_c that are diagonal in one basis."""
     model, rng = random_model(), np.random.default_rng(3)
     statistics = random_statistics(6)
@@ -101,7 +101,7 @@ def test_workers_files_and_destinations_change_no_bit(monkeypatch, tmp_path, met
             assert contents(open_ivectors(tmp_path / f"{jobs}.h5")) == expected
 
 
-def test_files_are_embeddings(tmp_path):
+def test_ivector_files_are_read_as_embeddings(tmp_path):
     model, statistics = random_model(), random_statistics()
     path = tmp_path / "vectors.h5"
     found = extract_ivectors(model, statistics, destination=path)
@@ -117,7 +117,7 @@ def test_files_are_embeddings(tmp_path):
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_says_what_happens():
+def test_the_examples_of_the_page_run():
     page = Path(__file__).resolve().parents[3] / "docs" / "ivectors.md"
     outcome = doctest.testfile(str(page), module_relative=False)
     assert outcome.attempted >= 10

@@ -97,7 +97,7 @@ def some(seed=0, n_speakers=6, n_sessions=3):
 
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.0, 50.0), st.floats(-20, 20), st.floats(-2, 2))
-def test_residual_of_one_entry_by_integration(count, total, scale):
+def test_the_residual_of_one_entry_equals_numerical_integration(count, total, scale):
     """z has the density N(0, 1) exp(d f z - n d^2 z^2 / 2) but for a constant, which is the likelihood."""
     means, precisions = joint.residual_posterior(
         np.array([count]), np.array([[total]]), np.array([[scale]])
@@ -127,7 +127,7 @@ def test_residual_of_one_entry_by_integration(count, total, scale):
     )
 
 
-def test_the_residual_of_few_frames_is_their_ratio_and_stays_where_there_are_none():
+def test_residuals_of_few_frames_equal_their_ratio_and_without_frames_are_unchanged():
     second, cross, before = (
         np.array([[0.25, 4.0, 0.0]]),
         np.array([[1.0, 1.0, 0.0]]),
@@ -136,7 +136,7 @@ def test_the_residual_of_few_frames_is_their_ratio_and_stays_where_there_are_non
     np.testing.assert_allclose(joint.residual_m_step(second, cross, before), [[4.0, 0.25, 0.7]])
 
 
-def test_the_likelihood_of_residuals_is_the_sum_over_speakers_and_entries():
+def test_the_likelihood_of_residuals_sums_over_speakers_and_entries():
     rng = np.random.default_rng(4)
     counts, sums, scales = (
         rng.uniform(0, 9, (3, 2)),
@@ -152,7 +152,7 @@ def test_the_likelihood_of_residuals_is_the_sum_over_speakers_and_entries():
     assert joint.residual_sums(counts, sums, scales)[2] == pytest.approx(sum(single))
 
 
-def test_hidden_variables_by_one_dense_system():
+def test_hidden_variables_equal_one_dense_system():
     """y and x from the normal equations of the summed sessions; z, entry by entry, from what they leave."""
     mixture, model, statistics = some()
     models, y, x, z = joint.hidden_variables(model, statistics)
@@ -174,7 +174,7 @@ def test_hidden_variables_by_one_dense_system():
         np.testing.assert_allclose(z[row].ravel(), residual, rtol=1e-9, atol=1e-12)
 
 
-def test_scores_by_their_formula():
+def test_scores_equal_their_formula():
     mixture, model, statistics = some()
     tests = replace(statistics, models=statistics.segments)
     models, y, _, z = joint.hidden_variables(model, statistics)
@@ -201,7 +201,7 @@ def test_scores_by_their_formula():
         assert score == pytest.approx(expected, rel=1e-9)
 
 
-def test_sums_and_shifts_are_those_of_arrays():
+def test_sums_and_shifts_equal_those_of_arrays():
     _, model, statistics = some(n_speakers=5, n_sessions=70)  # more sessions than are read together
     sums = sum_by_model(statistics)
     names = sorted(set(statistics.models))
@@ -227,7 +227,7 @@ def test_sums_and_shifts_are_those_of_arrays():
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["right", "none"]))
-def test_likelihoods_do_not_fall(seed, convention):
+def test_the_likelihood_never_falls(seed, convention):
     mixture, _, statistics = some(seed)
     config = replace(SMALL, rounds=6, seed=seed % 1000, minimum_divergence=convention)
     model = joint.train_joint_factors(mixture, statistics, config, work=Work(jobs=1))
@@ -237,7 +237,7 @@ def test_likelihoods_do_not_fall(seed, convention):
     ).all()
 
 
-def test_synthetic_factors_are_found_again():
+def test_synthetic_factors_are_recovered():
     rng = np.random.default_rng(3)
     mixture = random_mixture(rng, 8, 4)
     truth = random_factors(rng, mixture, speaker=2, channel=2)
@@ -294,7 +294,7 @@ def contents(model):
     return b"".join(array.tobytes() for array in arrays)
 
 
-def test_bits_depend_on_the_statistics_alone(tmp_path):
+def test_bits_depend_only_on_the_statistics(tmp_path):
     mixture, _, statistics = some(n_speakers=40)
     stored = in_file(statistics, tmp_path / "stat.h5")
     loaded = replace(stored, zeroth=np.asarray(stored.zeroth), first=np.asarray(stored.first))
@@ -331,13 +331,13 @@ def test_bits_depend_on_the_statistics_alone(tmp_path):
         ),
     ],
 )
-def test_ranks_that_cannot_be(config, words):
+def test_impossible_ranks_are_refused(config, words):
     mixture, _, statistics = some()
     with pytest.raises(ConfigError, match=words):
         joint.train_joint_factors(mixture, statistics, config)
 
 
-def test_segments_without_frames_and_trials_without_models():
+def test_segments_without_frames_and_trials_without_models_are_refused():
     _, model, statistics = some()
     silent = replace(statistics, zeroth=np.where(np.arange(18)[:, None] == 4, 0, statistics.zeroth))
     with pytest.raises(DataError, match=f"segment '{statistics.segments[4]}' has no frames"):

@@ -43,7 +43,7 @@ def close(ours, expected, tolerance, dtype):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance", "_"), PRECISIONS)
-def test_map(golden, mixture, dtype, tolerance, _):
+def test_map_supervectors_equal_sidekit(golden, mixture, dtype, tolerance, _):
     for name in LISTS:
         adapted = adapt_supervectors(mixture, statistics(golden, name, dtype))
         assert adapted.vectors.dtype == dtype
@@ -60,7 +60,7 @@ def test_map(golden, mixture, dtype, tolerance, _):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance", "svm_tolerance"), PRECISIONS)
-def test_nap_svm_and_scores(golden, mixture, dtype, tolerance, svm_tolerance):
+def test_nap_svms_and_scores_equal_sidekit(golden, mixture, dtype, tolerance, svm_tolerance):
     # from the peer's own statistics: in float32 the rounding starts with our supervectors
     vectors = {
         name: adapt_supervectors(mixture, statistics(golden, name, np.float64)).vectors.astype(
@@ -105,7 +105,7 @@ def all_trials(golden):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_statistics_and_gmm_scores(shared, golden, mixture, dtype):
+def test_statistics_and_gmm_scores_equal_sidekit(shared, golden, mixture, dtype):
     """Their frames were stored in float32, so 1e-5 is what the numbers allow (1e-4 of the largest in float32)."""
     full = np.load(shared / "golden" / "sidekit" / "map_nap_svm.npz")
     frames = {

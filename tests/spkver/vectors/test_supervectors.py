@@ -42,7 +42,7 @@ def rng():
 
 @pytest.mark.parametrize("relevance", [0.0, 3.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_component_without_frames_stays(rng, relevance, dtype):
+def test_a_component_without_frames_is_unchanged(rng, relevance, dtype):
     mixture, statistics = (
         random_mixture(rng),
         random_statistics(rng, ["a", "b"], dtype, empty=(1, 3)),
@@ -77,7 +77,7 @@ def test_adapted_means_lie_between_prior_and_data(seed, relevance):
     )
 
 
-def test_normalisation_is_the_scale(rng):
+def test_normalisation_scales_the_means(rng):
     mixture, statistics = random_mixture(rng), random_statistics(rng, ["a", "b"])
     plain = adapt_supervectors(mixture, statistics, MapConfig(normalise=False)).vectors
     scaled = adapt_supervectors(mixture, statistics, MapConfig(normalise=True)).vectors
@@ -87,7 +87,7 @@ def test_normalisation_is_the_scale(rng):
 
 
 @pytest.mark.parametrize("relevance", [-1.0, float("nan")])
-def test_bad_relevance(relevance):
+def test_bad_relevance_factors_are_refused(relevance):
     with pytest.raises(ConfigError, match=r"map\.relevance"):
         MapConfig(relevance=relevance)
 
@@ -108,7 +108,7 @@ def many_statistics(folder=None):
     return mixture, found
 
 
-def test_statistics_in_a_file_give_the_same(tmp_path):
+def test_statistics_in_a_file_give_equal_supervectors(tmp_path):
     mixture, here = many_statistics()
     _, there = many_statistics(tmp_path)
     for function in (adapt_supervectors, adapt_multisession):

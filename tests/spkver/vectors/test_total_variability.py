@@ -89,7 +89,7 @@ def dense_posterior(mixture, loadings, zeroth, first):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("full", [False, True])
-def test_posterior_is_that_of_the_joint_gaussian(full, dtype):
+def test_the_posterior_equals_that_of_the_joint_gaussian(full, dtype):
     mixture, statistics = some(6, full=full)
     rows = statistics.zeroth.astype(dtype), statistics.first.astype(dtype)
     statistics = Statistics(statistics.models, statistics.segments, *rows)
@@ -128,7 +128,7 @@ def plain_round(mixture, statistics, loadings, factor):
 
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("convention", ["right", "sidekit", "none"])
-def test_rounds_are_those_of_plain_loops(convention, full):
+def test_em_rounds_equal_plain_loops(convention, full):
     mixture, statistics = some(full=full)
     expected = start = np.random.default_rng(3).standard_normal((*SHAPE, 3))
     for rounds in (1, 2):
@@ -143,7 +143,7 @@ def test_rounds_are_those_of_plain_loops(convention, full):
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from(["right", "none"]), st.booleans()
 )
-def test_likelihood_never_falls(seed, rank, convention, full):
+def test_the_likelihood_never_falls(seed, rank, convention, full):
     mixture = random_mixture(seed, full=full)
     rng = np.random.default_rng(seed)
     statistics = draw(
@@ -157,7 +157,7 @@ def test_likelihood_never_falls(seed, rank, convention, full):
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_the_subspace_is_found_again(full):
+def test_the_subspace_is_recovered(full):
     shape = 6, 5
     mixture = random_mixture(7, full=full, shape=shape)
     truth = 0.5 * np.random.default_rng(8).standard_normal((*shape, 3))
@@ -206,7 +206,7 @@ def test_workers_change_no_bit(monkeypatch, tmp_path, jobs, dtype):
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_files_give_back_what_was_written(tmp_path, full):
+def test_written_models_are_read_back(tmp_path, full):
     mixture, statistics = some(full=full)
     model = train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=3, rounds=2))
     write_total_variability(tmp_path / "tv.h5", model)
@@ -226,7 +226,7 @@ def test_files_give_back_what_was_written(tmp_path, full):
         ("zeroth", -1.0, "'s5' have counts below 0"),
     ],
 )
-def test_statistics_that_cannot_be(what, value, words):
+def test_malformed_statistics_are_refused(what, value, words):
     mixture, statistics = some()
     getattr(statistics, what)[5, 1] = value
     with pytest.raises(DataError, match=words):
@@ -235,7 +235,7 @@ def test_statistics_that_cannot_be(what, value, words):
         )
 
 
-def test_ranks_that_cannot_be():
+def test_impossible_ranks_are_refused():
     mixture, statistics = some()
     with pytest.raises(ConfigError, match="rank is 13, but a supervector has only 12 dimensions"):
         train_total_variability(mixture, statistics, TotalVariabilityConfig(rank=13))

@@ -30,7 +30,13 @@ from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError, DataError
-from spkver.attackers import PRESETS, absent_attackers, attacker_name, default_attackers
+from spkver.attackers import (
+    PRESETS,
+    absent_attackers,
+    attacker_name,
+    default_attackers,
+    parse_spec,
+)
 from spkver.datadir import DataDir
 from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.assessment import AttackerOrder, Table, compare_scenarios
@@ -126,7 +132,7 @@ def sets(speakers: int = FEW_TRAINING_SPEAKERS, draws: int = 3) -> Any:
     )
 
 
-def test_sessions_that_enrolment_and_tests_share_are_noted_by_the_names_of_recordings(
+def test_sessions_shared_by_enrolment_and_tests_are_noted(
     tmp_path: Path,
 ) -> None:
     def directory(speakers: dict[str, str], **lists: Any) -> DataDir:
@@ -166,7 +172,7 @@ def test_sessions_that_enrolment_and_tests_share_are_noted_by_the_names_of_recor
         ("other_notes", {}, ["warning"], "noise"),
     ],
 )
-def test_rates_that_mean_less_than_they_seem_to(
+def test_misleading_error_rates_are_noted(
     check: str, rates: dict[str, float], expected: list[str], words: str
 ) -> None:
     table = rows(**{"o": 0.01, "i": 0.3, "l": 0.2, "s": 0.1} | rates)
@@ -175,7 +181,7 @@ def test_rates_that_mean_less_than_they_seem_to(
     assert words in " ".join(one.text for one in found)
 
 
-def test_the_strength_of_attackers_has_the_interval_of_the_tables() -> None:
+def test_attacker_strength_uses_the_interval_of_the_tables() -> None:
     """It had that of the attacker alone: 0.0 to 11.3 % beside 0.0 to 21.2 %."""
     table = rows(o=0.01)
     minima = {("x_test", "all", "original"): {"minimum": Minimum("a", Interval(0.01, 0.0, 0.212))}}
@@ -184,7 +190,7 @@ def test_the_strength_of_attackers_has_the_interval_of_the_tables() -> None:
 
 
 @pytest.mark.parametrize(("loss", "level"), [(0.02, "note"), (1.0, "warning")])
-def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
+def test_paired_resamples_decide_whether_the_informed_attacker_is_weaker_by_chance(
     monkeypatch: pytest.MonkeyPatch, loss: float, level: str
 ) -> None:
     models, segments = np.divmod(np.arange(1200), 60)  # 20 speakers with 3 segments each
@@ -211,7 +217,7 @@ def test_paired_resamples_say_whether_the_informed_attacker_is_weaker_by_chance(
 
 
 @pytest.mark.parametrize(("draws", "level"), [(0, "warning"), (3, "ok")])
-def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, level: str) -> None:
+def test_a_single_anonymised_training_version_raises_a_warning(draws: int, level: str) -> None:
     given = sets(draws=draws)
     given.once = {} if draws else {"train": OneVersion("since nothing says how it was made")}
     (found,) = checks.draws(evaluated(rows(s=0.1), given, Config()))
@@ -221,7 +227,7 @@ def test_one_anonymised_version_of_the_training_set_is_a_warning(draws: int, lev
     )
 
 
-def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
+def test_measured_utility_and_original_speech_raise_no_warning() -> None:
     measured = UtilityFigure("wer", ("x_test", "anonymised"), UtilityRate(Interval(0.1)))
     for rates, utility in ((GOOD, (measured,)), ({"o": 0.1}, ())):
         assert not list(
@@ -237,7 +243,7 @@ def test_measured_utility_and_original_speech_alone_need_no_warning() -> None:
         ({"intervals": {}, "notes": {"intervals": "none: too few"}}, "warning", "too few"),
     ],
 )
-def test_few_speakers_and_missing_intervals(
+def test_few_speakers_and_missing_intervals_are_noted(
     changes: dict[str, Any], level: str, words: str
 ) -> None:
     (found,) = checks.few_speakers(
@@ -264,7 +270,7 @@ def test_original_results_do_not_change_with_the_anonymiser(
     assert [one.level for one in checks.independence(run)] == expected
 
 
-def test_attackers_whose_scores_are_equal_or_inverted_do_not_count() -> None:
+def test_attackers_with_equal_or_inverted_scores_are_ignored() -> None:
     """Constant scores look like perfect privacy, and so do inverted ones."""
     table = [one | {"min_cllr": 0.5} for one in rows(o=0.02, i=0.5, l=0.5, s=0.5)]
     assert not list(checks.uninformative(evaluated(table, sets(), Config())))
@@ -278,7 +284,7 @@ def test_attackers_whose_scores_are_equal_or_inverted_do_not_count() -> None:
     ]
 
 
-def test_properties_that_all_files_share_are_no_broken_attacker_and_hide_none() -> None:
+def test_equal_file_properties_are_not_a_broken_attacker_and_hide_none() -> None:
     config = Config(attackers=("a", "properties"), attacker_settings={"a": {"preset": "gmm-svm"}})
     table = [one | {"min_cllr": 0.5} for one in rows(("a", "properties"), o=0.02, l=0.5)]
     for row in table:
@@ -291,7 +297,7 @@ def test_properties_that_all_files_share_are_no_broken_attacker_and_hide_none() 
 
 
 @pytest.mark.parametrize(("pooled", "told"), [(0.1, False), (0.165, True)])
-def test_lists_whose_pooled_rate_is_far_above_both_are_named(pooled: float, told: bool) -> None:
+def test_lists_with_pooled_rates_far_above_both_sexes_are_named(pooled: float, told: bool) -> None:
     rates = {"f": 0.01, "m": 0.09, "all": pooled}
     table = [one | {"gender": sex} for sex, rate in rates.items() for one in rows(("a",), o=rate)]
     found = list(checks.pooled_trials(evaluated(table, sets(), Config())))
@@ -333,7 +339,7 @@ def spoken(
         (6.0, 0.0, 6.0, 3, False),
     ],
 )
-def test_short_recordings_are_a_reason_with_both_lengths(
+def test_short_recordings_are_given_as_a_reason_with_both_lengths(
     tmp_path: Path, test: float, silence: float, enrolled: float, utterances: int, is_short: bool
 ) -> None:
     original = {
@@ -396,7 +402,7 @@ def alarm(
         ),
     ],
 )
-def test_reasons_of_the_rates(
+def test_unusual_rates_are_given_as_reasons(
     rates: dict[str, float], attackers: tuple[str, ...], behind: float, text: str
 ) -> None:
     told = alarm(rows(attackers, behind, **rates), sets())
@@ -405,7 +411,7 @@ def test_reasons_of_the_rates(
     assert bool(told) == bool(text)
 
 
-def test_reasons_of_training_and_failures() -> None:
+def test_weak_training_and_failures_are_given_as_reasons() -> None:
     table = rows(VOICES, 0.005, **GOOD)
     assert "few speakers (train: 99)" in alarm(table, sets(FEW_TRAINING_SPEAKERS - 1))
     for name in ("", "none"):
@@ -417,7 +423,7 @@ def test_reasons_of_training_and_failures() -> None:
     assert alarm(rows(VOICES, o=0.4), sets(1, 0)) == ""  # original speech alone
 
 
-def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
+def test_omitted_default_attackers_are_given_as_a_reason() -> None:
     usual = default_attackers()
     left = usual[-2:]
     config = replace(CONFIG, attackers=tuple(name for name in CONFIG.attackers if name not in left))
@@ -427,7 +433,16 @@ def test_default_attackers_that_were_left_out_by_hand_are_a_reason() -> None:
     )
 
 
-def test_the_attacker_by_properties_left_out_alone_is_no_reason() -> None:
+def test_omitted_inverting_attackers_are_not_a_reason_without_an_inverse() -> None:
+    kept = tuple(name for name in default_attackers() if not parse_spec(name).inverts)
+    config = replace(CONFIG, attackers=kept)
+    assert "attackers were not run" in alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+    config = replace(config, anonymizer=TwinConfig(name="mine.py:anonymise"))
+    text = alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
+    assert "attackers were not run" not in text
+
+
+def test_omitting_only_the_property_attacker_is_not_a_reason() -> None:
     config = replace(
         CONFIG, attackers=tuple(name for name in default_attackers() if name != "properties")
     )
@@ -448,9 +463,7 @@ def test_properties_of_files_do_not_hide_that_attackers_of_voices_are_weak() -> 
     ("kind", "is_warned"),
     [("properties", True), ("session", True), ("content", False), ("gmm-svm", False)],
 )
-def test_a_verdict_without_a_voice_says_so_and_what_attackers_on_voices_reach(
-    kind: str, is_warned: bool
-) -> None:
+def test_a_verdict_without_voice_attackers_names_their_rate(kind: str, is_warned: bool) -> None:
     """By the kind of the attacker, not by its name: "propertiesnet" is a plug-in."""
     settings = {"mine": {"preset": kind}}
     config = Config(
@@ -471,7 +484,7 @@ def test_a_verdict_without_a_voice_says_so_and_what_attackers_on_voices_reach(
     assert not list(checks.recognised_without_a_voice(evaluated(original, sets(), config)))
 
 
-def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None:
+def test_attackers_that_adapt_by_settings_are_recognised() -> None:
     entry, name = "onnx:net.onnx", "onnx-net"
     assert attacker_name(entry) == name
     for adapted in ("", "adapted_cosine"):
@@ -485,7 +498,7 @@ def test_an_attacker_that_adapts_by_its_settings_is_known_by_its_entry() -> None
 
 
 @pytest.mark.parametrize("other", ["prosody", "inverting"])
-def test_who_is_ahead_of_cues_or_inverts_is_no_disagreement(other: str) -> None:
+def test_better_or_inverting_attackers_are_not_reported_as_disagreement(other: str) -> None:
     table = rows(("campplus", other), 0.05, **GOOD)
     for row in table:
         row["level"] = (
@@ -525,7 +538,7 @@ def test_clipped_quiet_and_short_recordings_are_named(tmp_path: Path) -> None:
     assert not any("'good'" in text for text in found)
 
 
-def test_noise_silence_and_tones_in_place_of_speech_are_told(tmp_path: Path) -> None:
+def test_noise_silence_and_tones_are_reported(tmp_path: Path) -> None:
     """Whatever else noise is, it does not resemble the original: only a check of speech can tell."""
     rng = np.random.default_rng(0)
     signals = {
@@ -554,7 +567,7 @@ def test_noise_silence_and_tones_in_place_of_speech_are_told(tmp_path: Path) -> 
     assert not list(without_speech(Sets((), {"x": twin}, {"x": (twin,)}), 1))
 
 
-def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
+def test_tags_that_name_the_speaker_raise_a_warning(tmp_path: Path) -> None:
     for name, artist in (("a", "anna"), ("b", "nobody")):
         with soundfile.SoundFile(tmp_path / f"{name}.wav", "w", 8000, 1) as file:
             file.artist = artist
@@ -567,7 +580,7 @@ def test_tags_that_name_the_speaker_are_a_warning(tmp_path: Path) -> None:
     assert "/b" not in found.text
 
 
-def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> None:
+def test_files_large_enough_to_hide_original_speech_are_noted(tmp_path: Path) -> None:
     sides = dict[str, dict[str, Path]](o={}, a={})
     kinds = {"same": ("PCM_16", 8000), "bits": ("PCM_24", 8000), "rate": ("PCM_16", 16000)}
     for name, (subtype, rate) in kinds.items():
@@ -583,7 +596,7 @@ def test_files_that_have_room_for_original_speech_are_noted(tmp_path: Path) -> N
     assert not list(hidden_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
 
 
-def test_other_durations_are_a_note_with_their_median_and_range(tmp_path: Path) -> None:
+def test_changed_durations_are_noted_with_median_and_range(tmp_path: Path) -> None:
     sides = dict[str, dict[str, Path]](o={}, a={})
     for name, change in {"a": 0.5, "b": 1.2, "c": 1.4}.items():
         for side, n_samples in {"o": 8000, "a": round(8000 * change)}.items():
@@ -612,7 +625,7 @@ def verdict_on(table: list[dict[str, Any]], **more: Any) -> tuple[str, str]:
     return verdict(parse_results(found | more))
 
 
-def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
+def test_the_verdict_begins_with_the_worst_scenario_in_plain_words() -> None:
     """The manager's sentence, the figure with its interval, and in the details whose it is."""
     average = {"dataset": "x", "split": "test", "scenario": "semi-informed", "eer_percent": 10.0}
     said, details = verdict_on(rows(o=0.02, i=0.3, l=0.09, s=0.1), averages=[average])
@@ -662,7 +675,7 @@ def test_the_verdict_is_of_the_worst_scenario_in_plain_words_first() -> None:
     )
 
 
-def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
+def test_averages_weight_corpora_and_report_reached_targets() -> None:
     sets_of = {"libri": "libri_test", "vctk": "vctk_test", "vctk_common": "vctk_test_common"}
     highest = {"libri": 0.04, "vctk": np.nan, "vctk_common": 0.04}
     conditions = [
@@ -696,7 +709,7 @@ def test_averages_weigh_corpora_and_report_the_targets_reached() -> None:
     assert averages(table[:1], load_config(Config, file=CONFIGS / "vpc2022.yaml")) == []
 
 
-def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
+def test_averages_of_a_named_attacker_follow_the_challenge() -> None:
     found = rows(o=0.02, i=0.3, l=0.2, s=0.1)
     for one in found:
         one["eer"]["kaldi"] = one["eer"]["rocch"] + 0.015
@@ -754,7 +767,7 @@ def test_averages_of_a_named_attacker_are_by_the_challenges_reading() -> None:
         ),
     ],
 )
-def test_who_attacked(
+def test_the_attackers_are_named(
     attackers: str, served: str, expected: dict[str, list[str]], words: str
 ) -> None:
     config = Config(attackers=tuple(attackers.split()))
@@ -764,7 +777,7 @@ def test_who_attacked(
     assert told.explained.keys() == set(told.names)
 
 
-def test_absent_attackers_are_named_unless_others_were_chosen(
+def test_unavailable_attackers_are_named_unless_attackers_were_chosen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SPKVER_WEIGHTS", str(tmp_path))
@@ -775,7 +788,7 @@ def test_absent_attackers_are_named_unless_others_were_chosen(
     assert describe_absent(Config(attackers=("gmm-svm",))) == []
 
 
-def test_what_changes_unnoticed_is_said_at_the_start() -> None:
+def test_settings_with_hidden_effects_are_logged_at_the_start() -> None:
     named = (
         "mine.py:attack",
         "command:python x.py {scores}",
@@ -797,7 +810,7 @@ def test_what_changes_unnoticed_is_said_at_the_start() -> None:
 
 
 @pytest.mark.parametrize("name", ["vpc2022", "vpc2024", "vpc2026", "vpc2026_track2", "simulated"])
-def test_configurations_of_the_challenges(name: str) -> None:
+def test_configurations_of_the_challenges_are_valid(name: str) -> None:
     """What they name is what may be quoted: one attacker of the list, each recording anonymised once."""
     config = load_config(Config, file=CONFIGS / f"{name}.yaml").with_default_attackers()
     expected = {"simulated": tuple(PRESETS), "vpc2022": default_attackers()}.get(
@@ -888,7 +901,7 @@ def test_the_anonymiser_is_configured_or_named_by_the_suffix(
 @pytest.mark.parametrize(
     "name", ["mine/mlp.py:attack", "mlp-attack", "mlp", "mlp.py", "mine/mlp.py", "attack"]
 )
-def test_settings_name_an_attacker_as_it_is_written_or_shown(name: str) -> None:
+def test_settings_accept_the_entry_or_the_short_name_of_an_attacker(name: str) -> None:
     once = {f"{side}_draws": 1 for side in ("training", "enrolment", "trial")}
     config = Config(
         attackers=("gmm-svm", "mine/mlp.py:attack", "onnx:models/ecapa.onnx"),
@@ -912,7 +925,7 @@ def test_settings_name_an_attacker_as_it_is_written_or_shown(name: str) -> None:
         (("a.py:attack",), {"a": {}, "a-attack": {}}, "another key has its settings"),
     ],
 )
-def test_names_of_several_attackers_or_of_none_are_refused(
+def test_ambiguous_and_unknown_attacker_names_are_refused(
     attackers: tuple[str, ...], settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(words)):
@@ -920,7 +933,7 @@ def test_names_of_several_attackers_or_of_none_are_refused(
 
 
 @pytest.mark.parametrize("form", ["train_{}", "{}_train"])
-def test_track_2_finds_the_training_sets_of_the_toolkit_and_those_named_by_the_language(
+def test_track_2_finds_training_sets_named_by_toolkit_or_language(
     form: str, tmp_path: Path
 ) -> None:
     names = {"en": "english", "de": "german", "es": "spanish", "fr": "french"}
@@ -935,7 +948,7 @@ def test_track_2_finds_the_training_sets_of_the_toolkit_and_those_named_by_the_l
         assert found[f"{short}_dev"] == found[f"{short}_test"] == expected
 
 
-def test_a_missing_training_set_of_a_language_is_named_in_both_ways(tmp_path: Path) -> None:
+def test_a_missing_training_set_of_a_language_is_named_in_both_forms(tmp_path: Path) -> None:
     for part in ("en_dev_enrolls", "en_dev_trials_mixed"):
         (tmp_path / part).mkdir()
     with pytest.raises(

@@ -58,7 +58,7 @@ def tables_of(draws: list[Scores], key: Key) -> list[Ranks]:
     return found  # type: ignore[return-value]
 
 
-def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
+def test_the_mean_over_draws_of_centred_scores_equals_hand_computed_values() -> None:
     (first, key, speakers), (second, _, _) = trials(0), trials(1)
     draws = [first, second]
     found, of_draws, notes = closed_set_of(draws, key, speakers, tables_of(draws, key), RESAMPLING)
@@ -88,7 +88,7 @@ def test_the_mean_over_draws_of_what_centred_scores_give_by_hand() -> None:
     assert found.identification.low < alone.low[0]  # made for the largest of several attackers
 
 
-def test_who_ranks_first_is_counted_for_own_and_for_other_recordings() -> None:
+def test_first_ranks_are_counted_for_own_and_other_recordings() -> None:
     scores, key, _ = trials(0)
     genders = {name: name[0] for name in WOMEN + MEN}
     first = {name: [0.0, 0.0] for name in genders}
@@ -104,7 +104,7 @@ def test_who_ranks_first_is_counted_for_own_and_for_other_recordings() -> None:
         assert_allclose([speaker.first, speaker.others_first], [own / 6, others / n_others])
 
 
-def test_offsets_of_models_hide_nothing_from_who_has_the_list() -> None:
+def test_centring_removes_offsets_of_models() -> None:
     """As raw log-likelihoods have them: they look like privacy."""
     scores, key, speakers = trials(0)
     offsets = 50 * np.random.default_rng(9).standard_normal(len(scores.model_ids))
@@ -123,7 +123,7 @@ def test_offsets_of_models_hide_nothing_from_who_has_the_list() -> None:
     assert found.has_interval
 
 
-def test_a_list_that_is_no_full_cross_has_none_and_the_reason(
+def test_incomplete_lists_have_no_closed_set_but_a_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     scores, key, speakers = trials(0, left_out=1)
@@ -136,7 +136,7 @@ def test_a_list_that_is_no_full_cross_has_none_and_the_reason(
     }
 
 
-def test_infinite_scores_have_none_and_without_resamples_there_are_values_alone() -> None:
+def test_infinite_scores_have_no_closed_set_and_without_resamples_no_intervals() -> None:
     scores, key, speakers = trials(0)
     found, *_ = closed_set_of([scores], key, speakers, tables_of([scores], key), Resampling(0, 0))
     assert found is not None
@@ -150,7 +150,7 @@ def test_infinite_scores_have_none_and_without_resamples_there_are_values_alone(
     assert "infinite" in notes["closed_set"]
 
 
-def test_ranks_of_two_galleries_by_brute_force() -> None:
+def test_ranks_in_two_galleries_equal_brute_force() -> None:
     women, men = Ranks([0, 1, 1], 0, 2), Ranks([0, 3], 0, 4)
     both = Ranks([0, 1, 1, 0, 3], 0, [2, 2, 2, 4, 4])
     first = [np.mean([place <= r for place in (1, 2, 2, 1, 4)]) for r in range(1, 6)]
@@ -158,7 +158,7 @@ def test_ranks_of_two_galleries_by_brute_force() -> None:
     assert match_by_rank([women, men]) == pytest.approx(first)
 
 
-def test_the_worst_case_over_draws_is_the_largest_of_each_reading() -> None:
+def test_the_worst_case_over_draws_takes_the_largest_of_each_estimate() -> None:
     rng = np.random.default_rng(0)
     key = [True] * 20 + [False] * 60
     draws = [worst_case(rng.normal(d, 1, 20), rng.normal(0, 1, key.count(False))) for d in (1, 4)]
@@ -168,7 +168,7 @@ def test_the_worst_case_over_draws_is_the_largest_of_each_reading() -> None:
     assert np.isnan(found.ranks.llr)
 
 
-def test_strangers_among_the_tested_have_a_rate_of_their_own():
+def test_unenrolled_tested_speakers_have_a_separate_rate():
     """By hand: enrolled impostors score below all targets, a stranger above one of two (1 / 3 by the hull)."""
     rows = [
         ("a", "a1", True, 3.0), ("b", "b1", True, 5.0), ("a", "b1", False, 1.0), ("b", "a1", False, 1.0),

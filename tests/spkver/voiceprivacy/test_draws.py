@@ -23,12 +23,12 @@ Json = dict[str, object]
 
 @pytest.mark.parametrize("key", ["trial_draws", "enrolment_draws"])
 @pytest.mark.parametrize("number", ["0", "2.5", "many"])
-def test_numbers_of_draws_that_are_none_are_told(number: str, key: str) -> None:
+def test_invalid_numbers_of_draws_are_refused(number: str, key: str) -> None:
     with pytest.raises(ConfigError, match=rf"anonymizer\.{key}"):
         load_config(Config, settings=[f"anonymizer.{key}={number}"])
 
 
-def test_three_draws_are_made_and_one_of_what_draws_nothing() -> None:
+def test_random_anonymisers_get_three_draws_and_deterministic_ones_one() -> None:
     for settings, expected in (
         ({}, (4, 3)),
         ({"trial_draws": 5, "enrolment_draws": 1}, (1, 5)),
@@ -52,11 +52,11 @@ def test_three_draws_are_made_and_one_of_what_draws_nothing() -> None:
         ({"name": "mine.py:reverse", "alpha": (0.8, 0.8)}, False),
     ],
 )
-def test_what_draws_nothing_is_known(settings: Json, expected: bool) -> None:
+def test_deterministic_anonymisers_are_recognised(settings: Json, expected: bool) -> None:
     assert is_fixed(AnonymizerConfig(**settings)) is expected
 
 
-def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) -> None:
+def test_an_existing_copy_is_redrawn_only_by_its_own_anonymiser(tmp_path: Path) -> None:
     twin, config = DataDir(tmp_path, {}, {}), TwinConfig(name="mcadams", level="speaker")
     assert "no record" in another_anonymizer(twin, config.of("trials"), is_named=False)
     assert not another_anonymizer(twin, config.of("trials"), is_named=True)
@@ -72,7 +72,7 @@ def test_a_standing_twin_is_drawn_again_by_what_made_it_alone(tmp_path: Path) ->
     assert another_anonymizer(twin, config.of("trials"), is_named=False)
 
 
-def test_means_go_through_groups_and_lists() -> None:
+def test_means_descend_into_groups_and_lists() -> None:
     one = {
         "n": 4,
         "eer": {"rocch": 0.1},
@@ -97,7 +97,7 @@ def test_means_go_through_groups_and_lists() -> None:
     assert mean_of([1.0, float("inf")]) == float("inf")
 
 
-def test_notes_of_some_draws_say_which() -> None:
+def test_notes_of_some_draws_name_the_draws() -> None:
     notes = {1: {"a": "x"}, 3: {"a": "x", "b": "y"}, 4: {"a": "z", "b": "y"}}
     assert shared_notes(notes) == {
         "a": "in draw 1 and 3: x; in draw 4: z",
@@ -126,7 +126,7 @@ def condition(
     }  # fmt: skip
 
 
-def test_the_verdict_has_one_rate_and_names_its_attacker() -> None:
+def test_the_verdict_gives_one_rate_and_names_its_attacker() -> None:
     several = {"draws": [{"eer": {"rocch": rate}} for rate in (0.18, 0.03, 0.06)]}
     inverted = condition("gmm-svm-inverted", 0.09, level="inverting", tested=[35, 35], **several)
     adapted = condition("campplus-adapted", 0.12, level="whole-list")
@@ -154,7 +154,7 @@ def test_the_verdict_has_one_rate_and_names_its_attacker() -> None:
     assert "speech), on 3 anonymised versions (18.0, 3.0, 6.0)." in of_draws
 
 
-def test_zebra_and_linkability_are_the_worst_over_attackers_and_say_whose() -> None:
+def test_zebra_and_linkability_take_and_name_the_worst_attacker() -> None:
     """Oracle: the attacker with the least EER is not the one that discloses most."""
     curve = {"sizes": [2, 5], "linkability": [1.0, 0.7]}
     table = [

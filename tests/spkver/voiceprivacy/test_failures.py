@@ -29,7 +29,7 @@ def fail(error):
 @pytest.mark.parametrize(
     "error", [ZeroDivisionError("0"), AttributeError("x"), KeyError("x"), ValueError("x")]
 )
-def test_a_defect_of_a_built_in_attacker_is_raised_and_that_of_a_plugin_recorded(error):
+def test_defects_of_built_in_attackers_are_raised_and_those_of_plug_ins_recorded(error):
     failures = Failures({"mine"})
     with pytest.raises(type(error)):
         failures.attempt([row_of("gmm-svm", "a")], lambda: fail(error))

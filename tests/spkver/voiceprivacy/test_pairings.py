@@ -120,7 +120,7 @@ def test_a_state_follows_from_counts(
     assert judged.share.known == (pairing.own + pairing.elsewhere >= 16 or "about" in judged.reason)
 
 
-def test_a_pairing_is_told_by_the_gravity_of_its_state() -> None:
+def test_pairings_are_reported_by_the_gravity_of_their_state() -> None:
     levels = {
         "exchanged": ["error"],
         "doubtful": ["warning"],
@@ -140,7 +140,9 @@ def test_a_pairing_is_told_by_the_gravity_of_its_state() -> None:
 
 
 @pytest.mark.parametrize(("state", "level"), [("identical", "note"), ("confirmed", "error")])
-def test_equal_scores_of_equal_files_are_no_broken_attackers(state: str, level: str) -> None:
+def test_equal_scores_of_equal_files_are_not_reported_as_broken_attackers(
+    state: str, level: str
+) -> None:
     rows = [Pairing("x_f_a", "x", "trials", "f", state=state).to_dict()]
     condition = {
         "dataset": "x",
@@ -247,7 +249,7 @@ def judged(
         ("one file", 0, "identical"),
     ],
 )
-def test_files_under_wrong_names_are_found_and_honest_ones_are_not_refused(
+def test_files_under_wrong_names_are_found_and_correct_ones_accepted(
     kind: str, moved: int, state: str, speech: Callable[[str, int], DataDir], tmp_path: Path
 ) -> None:
     pairing = judged(speech("the same", 0), speech(kind, moved), tmp_path)
@@ -259,7 +261,7 @@ def test_files_under_wrong_names_are_found_and_honest_ones_are_not_refused(
         assert pairing.speaker_elsewhere > 0
 
 
-def test_what_this_run_anonymised_is_certain(
+def test_files_anonymised_by_the_run_are_certain(
     speech: Callable[[str, int], DataDir], tmp_path: Path
 ) -> None:
     pairing = judged(speech("the same", 0), speech("the same", 5), tmp_path, missing=("x",))
@@ -279,7 +281,7 @@ def test_few_recordings_are_neither_confirmed_nor_refused(
 
 
 @pytest.mark.parametrize(("moved", "state"), [(0, "confirmed"), (2, "exchanged")])
-def test_words_tell_what_another_voice_hides(
+def test_words_identify_recordings_whose_voice_is_hidden(
     moved: int, state: str, speech: Callable[[str, int], DataDir], tmp_path: Path
 ) -> None:
     """Words of another recogniser, and those that were said: none of ours is needed."""

@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from silent_sets import KNOWN, SUFFIX, sets_of
 
-from evaluation.trials import Key
 from spkbase.errors import DataError
 from spkbase.runs import Run
-from spkver.attackers import Known, make_attacker, parse_spec
-from spkver.datadir import DataDir
 from spkver.voiceprivacy.facts import Facts
 from spkver.voiceprivacy.plan import Plan, make_plan
 from spkver.voiceprivacy.plan_rows import lists_of
 from spkver.voiceprivacy.rows import Row, read_plan, write_plan
-from spkver.voiceprivacy.sets import Dataset, RateGroup, Sets
 
-SUFFIX = "_x"
 ATTACKERS = (
     "gmm-ubm",
     "supervector-adapted",
@@ -29,63 +25,6 @@ ATTACKERS = (
     "supervector-adapted-reversed",
     "fusion",
 )
-KNOWN = Facts({"train": Known("mcadams", (0.5, 0.9), "record")})
-MODELS = {"f": ("f1", "f2"), "m": ("m1", "m2")}
-
-
-def directory(path: Path, speakers: tuple[str, ...], takes: int, **lists: Any) -> DataDir:
-    """A data directory whose recordings do not exist."""
-    owners = {f"{speaker}-{take}": speaker for speaker in speakers for take in range(takes)}
-    recordings = {name: path / "wav" / f"{name}.wav" for name in owners}
-    return DataDir(path, recordings, owners, {speaker: speaker[0] for speaker in speakers}, **lists)
-
-
-def key_of(tested: DataDir, models: tuple[str, ...]) -> Key:
-    pairs = [
-        (model, name, speaker == model)
-        for model in models
-        for name, speaker in tested.speakers.items()
-    ]
-    return Key.from_ids(*map(list, zip(*pairs, strict=True)))
-
-
-def sets_of(
-    folder: Path,
-    *attackers: str,
-    draws: int = 1,
-    training: int = 12,
-    takes: int = 2,
-    names: tuple[str, ...] = ("set",),
-    genders: str = "fm",
-) -> Sets:
-    """Sets of two speakers of each sex, with so many anonymised versions and so many training speakers."""
-    people = tuple(f"{'fm'[number % 2]}{100 + number}" for number in range(training))
-    original = {"train": directory(folder / "train", people, takes)}
-    datasets = []
-    for name in names:
-        original[f"{name}_enrolls"] = directory(
-            folder / f"{name}_enrolls", (*MODELS["f"], *MODELS["m"]), 2
-        )
-        trials = {gender: f"{name}_trials_{gender}" for gender in genders}
-        for gender, place in trials.items():
-            tested = directory(folder / place, MODELS[gender], 3)
-            original[place] = replace(tested, trials=key_of(tested, MODELS[gender]))
-        datasets.append(Dataset(name, f"{name}_enrolls", trials, "train"))
-    versions = {}
-    for name, source in original.items():
-        paths = [folder / f"{name}{SUFFIX}{ending}" for ending in ("", "-draw2", "-draw3")[:draws]]
-        versions[name] = tuple(moved(source, path) for path in paths)
-    made = []
-    for entry in attackers:
-        spec = parse_spec(entry)
-        made.append((spec, make_attacker(spec)))
-    group = RateGroup(("train",), names, {}, made)
-    return Sets(tuple(datasets), original, versions, rate_groups=(group,))
-
-
-def moved(source: DataDir, path: Path) -> DataDir:
-    recordings = {name: path / "wav" / f"{name}.wav" for name in source.recordings}
-    return replace(source, path=path, recordings=recordings)
 
 
 def planned(folder: Path, *attackers: str, facts: Facts = KNOWN, **options: Any) -> Plan:
@@ -105,7 +44,7 @@ def row(plan: Plan, **values: Any) -> Row:
     return only
 
 
-def test_scenarios_say_which_speech_is_anonymised(tmp_path: Path) -> None:
+def test_scenarios_determine_which_speech_is_anonymised(tmp_path: Path) -> None:
     lists = [one for one in lists_of(sets_of(tmp_path), SUFFIX) if one.gender == "f"]
     speech = {one.scenario: (one.training, one.enrolment, one.tested) for one in lists}
     assert speech == {
@@ -134,7 +73,7 @@ def test_each_version_of_the_trials_is_a_row_and_all_versions_enrol(tmp_path: Pa
     assert [one.draw for one in rows(plan, scenario="reversal", gender="f")] == [1]
 
 
-def test_inverting_attackers_score_what_can_be_inverted(tmp_path: Path) -> None:
+def test_inverting_attackers_score_only_invertible_speech(tmp_path: Path) -> None:
     plan = planned(tmp_path, *ATTACKERS)
     inverted = rows(plan, attacker="gmm-ubm-inverted", fold=0, kind="single")
     assert {(one.scenario, one.inversion, one.level) for one in inverted} == {
@@ -149,7 +88,7 @@ def test_inverting_attackers_score_what_can_be_inverted(tmp_path: Path) -> None:
     )
 
 
-def test_inverted_speech_lies_in_the_output_folder_and_networks_enrol_two_versions(
+def test_inverted_speech_is_kept_in_the_output_folder_and_networks_enrol_two_versions(
     tmp_path: Path,
 ) -> None:
     plan = planned(tmp_path, *ATTACKERS, draws=3)
@@ -172,7 +111,7 @@ def test_inverted_speech_lies_in_the_output_folder_and_networks_enrol_two_versio
     assert len(plan.speech.derived_attack(semi, network, attacker).enrolment) == 2
 
 
-def test_fusions_take_voices_and_have_a_variant_with_inverting_attackers(tmp_path: Path) -> None:
+def test_fusions_combine_voice_attackers_and_have_an_inverting_variant(tmp_path: Path) -> None:
     plan = planned(tmp_path, *ATTACKERS)
     members = {}
     for fused in rows(plan, kind="fusion", gender="f"):
@@ -191,7 +130,7 @@ def test_fusions_take_voices_and_have_a_variant_with_inverting_attackers(tmp_pat
     assert plan.names == {"train": [*ATTACKERS[:-1], "fusion", "fusion-inverted"]}
 
 
-def test_weights_are_learnt_from_the_folds_of_the_scenario(tmp_path: Path) -> None:
+def test_fusion_weights_are_learnt_from_the_folds_of_the_scenario(tmp_path: Path) -> None:
     plan = planned(tmp_path, *ATTACKERS)
     kinds = {(one.attacker, one.scenario, one.folds) for one in rows(plan, kind="fusion")}
     assert kinds == {
@@ -213,7 +152,7 @@ def test_weights_are_learnt_from_the_folds_of_the_scenario(tmp_path: Path) -> No
     assert not {one.dataset for one in plan.of_folds} - {""}
 
 
-def test_few_background_speakers_make_no_fusion_and_no_fold(
+def test_few_background_speakers_give_neither_fusion_nor_folds(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     plan = planned(tmp_path, "gmm-ubm", "fusion", training=3)
@@ -222,7 +161,7 @@ def test_few_background_speakers_make_no_fusion_and_no_fold(
     assert "too few background speakers" in caplog.text
 
 
-def test_both_sexes_are_joined_where_an_attacker_has_both(tmp_path: Path) -> None:
+def test_sexes_are_pooled_if_an_attacker_has_both(tmp_path: Path) -> None:
     plan = planned(tmp_path, "gmm-ubm", "fusion", draws=2)
     both = row(plan, kind="pooled", attacker="gmm-ubm", scenario="semi-informed", draw=2)
     assert both.id == "exp/asv_anon_x/set_enrolls_x-set_trials_all_x-draw2/gmm-ubm"
@@ -234,7 +173,7 @@ def test_both_sexes_are_joined_where_an_attacker_has_both(tmp_path: Path) -> Non
     assert not rows(planned(tmp_path, "gmm-ubm", genders="f"), kind="pooled")
 
 
-def test_rows_are_in_the_order_of_sets_and_scenarios(tmp_path: Path) -> None:
+def test_rows_follow_the_order_of_sets_and_scenarios(tmp_path: Path) -> None:
     plan = planned(tmp_path, "gmm-ubm", "fusion", names=("second", "first"))
     order = [(one.dataset, one.scenario) for one in plan.rows]
     scenarios = ("original", "ignorant", "lazy-informed", "semi-informed")
@@ -255,7 +194,7 @@ def test_rows_are_in_the_order_of_sets_and_scenarios(tmp_path: Path) -> None:
         (KNOWN, 4, "a background of 8 recordings of 4 speakers is too small"),
     ],
 )
-def test_inverting_attackers_without_a_known_anonymiser_are_left_out(
+def test_inverting_attackers_are_omitted_if_the_anonymiser_is_unknown(
     facts: Facts, training: int, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -268,7 +207,7 @@ def test_inverting_attackers_without_a_known_anonymiser_are_left_out(
     )
 
 
-def test_attackers_that_can_score_nothing_are_an_error(tmp_path: Path) -> None:
+def test_attackers_without_any_row_raise_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         DataError,
         match=r"no attacker can score any condition: gmm-ubm-inverted on asv_orig/set_.*x:",
@@ -287,7 +226,7 @@ def test_errors_of_files_of_users_are_raised_together(tmp_path: Path) -> None:
     assert "set_trials_m" in str(error.value)
 
 
-def test_speakers_with_one_recording_are_cut_for_whoever_learns_from_several(
+def test_recordings_of_single_recording_speakers_are_cut_for_attackers_that_need_several(
     tmp_path: Path,
 ) -> None:
     facts = Facts(
@@ -308,7 +247,7 @@ def test_speakers_with_one_recording_are_cut_for_whoever_learns_from_several(
     assert {tuple(left) for left in plan.left_out.values()} == {("session",)}
 
 
-def test_weights_are_learnt_from_the_scenario_whichever_member_comes_first(tmp_path: Path) -> None:
+def test_fusion_weights_do_not_depend_on_the_order_of_members(tmp_path: Path) -> None:
     """An attacker that inverts learns from original speech itself."""
     plan = planned(tmp_path, "gmm-ubm-inverted", "gmm-ubm", "fusion")
     fused = row(plan, attacker="fusion-inverted", scenario="semi-informed", gender="f")
@@ -319,7 +258,7 @@ def test_weights_are_learnt_from_the_scenario_whichever_member_comes_first(tmp_p
 # --- rows are data ----------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_strings_and_numbers_with_ids_of_their_own(tmp_path: Path) -> None:
+def test_rows_contain_strings_and_numbers_and_have_unique_ids(tmp_path: Path) -> None:
     plan = planned(tmp_path, *ATTACKERS, draws=2)
     every = [*plan.rows, *plan.of_folds]
     for one in every:
@@ -328,7 +267,7 @@ def test_rows_are_strings_and_numbers_with_ids_of_their_own(tmp_path: Path) -> N
     assert len({one.id for one in every}) == len(every)
 
 
-def test_a_plan_is_read_back_equal_and_names_the_same_speech(tmp_path: Path) -> None:
+def test_a_written_plan_is_read_back_equal_with_the_same_speech(tmp_path: Path) -> None:
     plan = planned(tmp_path, *ATTACKERS, draws=2)
     every = [*plan.rows, *plan.of_folds]
     write_plan(tmp_path / "plan.csv", every)
@@ -345,7 +284,7 @@ def test_a_plan_is_read_back_equal_and_names_the_same_speech(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "name", ["two words", "it's", '"quoted"', "=1+2", "'=1", "-x", "a,b", "", "é\tü"]
 )
-def test_names_of_any_kind_are_read_back(name: str, tmp_path: Path) -> None:
+def test_unusual_names_are_read_back(name: str, tmp_path: Path) -> None:
     values: dict[str, Any] = dict.fromkeys(
         ("id", "attacker", "level", "content", "background", "training"), name
     )
@@ -371,9 +310,7 @@ def test_names_of_any_kind_are_read_back(name: str, tmp_path: Path) -> None:
         (",1,0,", ",first,0,", "invalid literal"),
     ],
 )
-def test_tables_that_are_no_plan_are_refused(
-    old: str, new: str, expected: str, tmp_path: Path
-) -> None:
+def test_malformed_plans_are_refused(old: str, new: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.csv"
     write_plan(path, planned(tmp_path, "gmm-ubm").rows)
     path.write_text(path.read_text().replace(old, new, 1))
@@ -385,7 +322,7 @@ def test_tables_that_are_no_plan_are_refused(
 # --- what is still to be made -----------------------------------------------------------------------------------------
 
 
-def test_rows_are_due_until_their_scores_are_made_and_folds_until_their_fusions_are(
+def test_rows_are_due_until_scored_and_folds_until_fused(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "out").mkdir()

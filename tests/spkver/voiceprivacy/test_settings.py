@@ -37,12 +37,12 @@ def test_a_configuration_reads_no_disk(no_disk, settings):
 
 
 @pytest.mark.parametrize(("absent", "expected"), [("", DEFAULT), ("no weights", WITHOUT_NETWORK)])
-def test_default_attackers_are_those_of_the_machine(monkeypatch, absent, expected):
+def test_default_attackers_are_those_available_on_the_machine(monkeypatch, absent, expected):
     monkeypatch.setattr("spkver.attackers.registry.is_absent", absence(absent))
     assert Config().with_default_attackers().attackers == expected
 
 
-def test_named_attackers_stay(no_disk):
+def test_named_attackers_are_kept(no_disk):
     config = Config(attackers=("gmm-svm", "mine.py:attack"))
     assert config.with_default_attackers() is config
 

@@ -84,7 +84,7 @@ def values(figures):
     return {(figure.measure, *figure.names[1:]): figure.rate.value.value for figure in figures}
 
 
-def test_words_are_compared_with_the_text_and_with_those_of_the_original(rates):
+def test_words_are_compared_with_the_text_and_the_original(rates):
     figures = rates([8002, 8001], [8003, 8001], texts=["One, two, three, four."] * 2)
     expected = {
         ("wer", "original"): 1 / 8,
@@ -97,11 +97,11 @@ def test_words_are_compared_with_the_text_and_with_those_of_the_original(rates):
     assert {figure.rate.recogniser for figure in figures} == {"stand-in"}
 
 
-def test_without_text_words_are_compared_with_those_of_the_original_alone(rates):
+def test_without_text_words_are_compared_only_with_the_original(rates):
     assert values(rates([8001], [8002])) == {("wer_to_original", "anonymised"): 1 / 4}
 
 
-def test_words_that_were_not_understood_do_not_judge_anonymised_speech(rates):
+def test_unintelligible_originals_do_not_count_against_anonymised_speech(rates):
     (figure,) = rates(
         [8001, 8001], [8001, 8002], texts=["zhe shi pu tong hua", "wo men zai zhe li two"]
     )
@@ -112,18 +112,18 @@ def test_words_that_were_not_understood_do_not_judge_anonymised_speech(rates):
     )
 
 
-def test_silent_originals_and_repetitions_are_told(rates, tmp_path):
+def test_silent_originals_and_repetitions_are_reported(rates, tmp_path):
     (figure,) = rates([8004], [8001])
     assert math.isnan(figure.rate.value.value)
     assert figure.rate.warning.startswith("x_test: no word was recognised in the original speech")
 
 
-def test_recordings_in_which_the_recogniser_repeated_itself_are_named(rates):
+def test_recordings_with_repetitions_of_the_recogniser_are_named(rates):
     (figure,) = rates([8001, 8001], [8001, 8005])
     assert figure.rate.warning == "stand-in repeated itself in 1 of 2 recordings, and was cut: u1."
 
 
-def test_the_report_tells_what_makes_words_doubtful_and_that_nothing_was_measured():
+def test_the_report_explains_doubtful_words_and_missing_measurements():
     row = Condition("x", "all", "ignorant", "gmm-svm", linkability=Linkability((2,), (1.0,)))
     doubtful = UtilityFigure(
         "wer", ("x", "original"), UtilityRate(warning="the words were not understood")
