@@ -38,6 +38,7 @@ from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.datadir import read_datadir, write_datadir
 
 KEY = 20260101  # of the public random numbers
+SPEEDS = (80, 84, 88, 92, 108, 112, 118, 125)  # per cent
 COLUMNS = ("name", "what it does", "EER", "attacker", "words", "level", "against")
 SIDES = ("training", "enrolment", "trial")
 PATH = click.Path(path_type=Path)
@@ -133,12 +134,12 @@ def permall(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
 
 def speedutt(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Play at a speed drawn for each recording."""
-    return resample_poly(samples, 100, int(rng.integers(80, 126)))
+    return resample_poly(samples, 100, int(rng.choice(SPEEDS)))
 
 
 def pitchspk(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Play at a speed drawn for each speaker."""
-    return resample_poly(samples, 100, int(of_speaker(utterance).integers(80, 126)))
+    return resample_poly(samples, 100, int(of_speaker(utterance).choice(SPEEDS)))
 
 
 # in frequency

@@ -427,7 +427,7 @@ def _is_as_stamped(path: Path, stamp: Record) -> bool:
     size, changed = files.size_and_time(path)
     if size is None or size != stamp.get("size"):
         return False
-    return changed == stamp["time"] or files.file_digest(path) == stamp["sha256"]
+    return bool(changed == stamp["time"] or files.file_digest(path) == stamp["sha256"])
 
 
 def _warn_of_equal_outputs(entries: Mapping[str, Record], target: Path) -> None:

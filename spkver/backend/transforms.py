@@ -115,7 +115,8 @@ def class_means(vectors: Rows, codes: NDArray[np.integer]) -> Floats:
 
 def mean(vectors: Rows) -> Floats:
     """Return the mean of vectors (N, R), shape (R,)."""
-    return class_means(vectors, np.zeros(len(vectors), np.int64))[0]
+    total: NDArray[np.float64] = class_means(vectors, np.zeros(len(vectors), np.int64))[0]
+    return total
 
 
 def total_covariance(vectors: Rows) -> Floats:
@@ -418,10 +419,10 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
         return lower
     values, directions = np.linalg.eigh(covariance)
     directions = signed(directions[:, ::-1])
-    scaled = directions / np.sqrt(values[::-1])
+    root: Floats = directions / np.sqrt(values[::-1])
     if kind == "symmetric":
-        return scaled @ directions.T
-    return scaled
+        root = root @ directions.T
+    return root
 
 
 def inverse(covariance: Floats) -> Floats:
@@ -553,7 +554,7 @@ def fit_lda(
     rank : int, optional
         Number of directions, at most C - 1 and R; that many by default.
     shrink : float, optional
-        Of the covariance within classes.
+        Shrinkage of the covariance within classes.
     convention : {"book", "sidekit"}
         Classes weighted by their size, as scatter matrices are defined; or what SIDEKIT 1.3.2 computes, for comparisons
         alone: no class is weighted, and the upper triangle of the (not symmetric) product S_b S_w^-1 is taken for a

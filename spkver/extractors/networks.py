@@ -95,7 +95,7 @@ class Graph:
         )
 
     def convolve(self, x: str, name: str, *, stride: int = 1, dilation: int = 1) -> str:
-        """Convolve frames, or maps of bands by frames, whose bands alone have the stride; 0 beyond the edges."""
+        """Convolve frames, or maps of bands and frames, of which only bands have the stride; 0 beyond the edges."""
         kernel = self.weight(f"{name}.weight")
         taps = kernel.shape[2:]
         parts = [kernel]
@@ -219,7 +219,7 @@ def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
     graph = Graph("GE2E", tensors)
 
     def gates(name: str) -> NDArray[np.float32]:
-        """Input, forget, cell, output in the order of ONNX."""
+        """Return the weights of the gates in ONNX's order: input, output, forget, cell."""
         given, forget, cell, out = np.split(graph.weight(name), 4)
         return np.concatenate([given, out, forget, cell])[None]
 
@@ -354,7 +354,8 @@ def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
 def embed_frames(samples: NDArray[Any], rate: int, network: Network) -> NDArray[np.float32]:
     """Return the vector (D,) of samples by a network that takes Kaldi's filterbanks, as CAM++ does."""
     frames = kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)
-    return network.run(frames[None])[0]
+    vector: NDArray[np.float32] = network.run(frames[None])[0]
+    return vector
 
 
 @one_blas_thread()
@@ -449,7 +450,7 @@ def _extraction(
 
 
 def _fits(nodes: Sequence[Any], n_axes: int) -> bool:
-    """Whether there is one tensor of floats with so many axes; the file may leave the shape open."""
+    """Return whether there is one tensor of floats with so many axes; a file may leave the shape open."""
     return (
         len(nodes) == 1 and nodes[0].type == "tensor(float)" and len(nodes[0].shape) in (0, n_axes)
     )

@@ -255,7 +255,7 @@ def test_clusters_known_to_joblib_are_registered(kind, module, monkeypatch):
         pass
 
 
-def test_a_map_that_is_left_early_ends_without_a_warning():
+def test_a_map_that_is_closed_early_raises_no_warning():
     """Also where the filters of warnings have changed since it began, as pytest changes them for each test."""
     with warnings.catch_warnings():
         results = Work(2).map(late_square, range(40), processes=True)
