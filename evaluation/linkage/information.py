@@ -33,7 +33,7 @@ scale, PDR on a logit scale.
 
 References
 ----------
-.. [1] Sterns et al., "Local information disclosure", arXiv 2607.06259, 2026.
+.. [1] Sterns, Drossos, Fernandes, Bäckström and Palamidessi, arXiv 2607.06259, 2026.
 .. [2] P. Kott, "Delete-a-group jackknife", Journal of Official Statistics 17, 2001.
 """
 

@@ -21,7 +21,7 @@ References
 ----------
 .. [1] N. Vauquier et al., "Legally validated evaluation framework for voice anonymization", Interspeech 2025.
 .. [2] A. Cohen and K. Nissim, "Towards formalizing the GDPR's notion of singling out", PNAS 117, 2020.
-.. [3] "Predicate singling out with geographic side information", Interspeech 2026 submission.
+.. [3] The repository pso-geo-voice-privacy, 2026 (predicates with geographic side information).
 """
 
 from __future__ import annotations

@@ -685,7 +685,7 @@ def empirical_epsilon(
 
     References
     ----------
-    .. [1] "VoxGuard", arXiv 2509.18413, 2025.
+    .. [1] VoxGuard, arXiv 2509.18413, 2025.
 
     Examples
     --------

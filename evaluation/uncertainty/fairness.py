@@ -3,7 +3,7 @@
 All groups meet one threshold, by default that of the equal error rate of all trials. For each of n groups with the
 rates x_1, ..., x_n:
 
-* the *worst group ratio* is the largest rate over the smallest, max x_i / min x_j, as in INEQ [1]_. 1 is fair.
+* the *worst group ratio* is the largest rate over the smallest, max x_i / min x_j; 1 is fair. [1]_ has others.
 * the Gini coefficient, corrected for few groups, is the mean difference of two groups over twice the mean rate,
 
       G(x) = n / (n - 1) * sum over i and j of |x_i - x_j| / (2 n^2 mean x)
