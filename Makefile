@@ -8,6 +8,9 @@ EXTRAS := sphere,demo,wer,asr,whisper,networks,dask,dev
 WORKERS ?= 2
 PYTEST  := -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Each of these processes has a core: with more threads the BLAS of one would wait for the others.
+check test test-all kernels oldest: export OMP_NUM_THREADS = 1
+
 # Tests start many processes, which take compiled modules where an earlier one has left them.
 unexport PYTHONDONTWRITEBYTECODE
 

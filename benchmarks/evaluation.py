@@ -125,13 +125,13 @@ def calibration(n_trials: int = 384_000, repeats: int = 6) -> tuple[float, float
 
 def import_seconds() -> float:
     """Median seconds that `import evaluation.metrics.table` adds to the start of Python."""
-    bare, full = (
-        median_seconds(
-            lambda code=code: subprocess.run([sys.executable, "-c", code], check=True), repeats=5
-        )  # type: ignore[misc]
-        for code in ("pass", "import evaluation.metrics.table")
-    )
-    return full - bare
+    return run_seconds("import evaluation.metrics.table") - run_seconds("pass")
+
+
+def run_seconds(code: str) -> float:
+    """Median seconds that a program of one line takes."""
+    command = [sys.executable, "-c", code]
+    return median_seconds(lambda: subprocess.run(command, check=True), repeats=5)
 
 
 def main() -> None:

@@ -239,8 +239,9 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
     """Return the shares of segments that are linked after maps learnt from the enrolment, as `spkver-eval align`."""
     rows = []
     for extractor in dict.fromkeys(extractor for extractor, *_ in SCENARIOS.values()):
-        learnt = tuple(
-            linked_vectors(vectors.read(extractor, f"enrolls{end}")) for end in ("", "_anon")
+        learnt = (
+            linked_vectors(vectors.read(extractor, "enrolls")),
+            linked_vectors(vectors.read(extractor, "enrolls_anon")),
         )
         for kind in ALIGNMENTS:
             for means in MEANS:
@@ -253,13 +254,10 @@ def alignment_rows(vectors: Vectors, resampling: Resampling) -> list[dict[str, A
                     seed=resampling.seed, own_means=means == MEANS[1], uncentred=means == MEANS[2]
                 )
                 for sex, word in SEXES.items():
-                    sides = tuple(
-                        linked_vectors(vectors.read(extractor, f"trials_{sex}{end}"))
-                        for end in ("", "_anon")
-                    )
-                    linked = linked_shares(
-                        link_aligned(sides, learnt, kind, settings)[1], [1], resampling
-                    )  # type: ignore
+                    original = linked_vectors(vectors.read(extractor, f"trials_{sex}"))
+                    anonymised = linked_vectors(vectors.read(extractor, f"trials_{sex}_anon"))
+                    aligned = link_aligned((original, anonymised), learnt, kind, settings)
+                    linked = linked_shares(aligned[1], [1], resampling)
                     for name in LINKED[:2]:
                         found = next(one for one in linked if one["linked"] == name)
                         row[f"{name}, {word}"] = cell(found["share"], found["low"], found["high"])

@@ -33,7 +33,8 @@ from spkver.backend import SvmModels, score_trials
 from spkver.corpora import CorpusSize, simulate_rsr2015
 from spkver.datadir import read_datadir
 from spkver.extractors import kaldi_filterbanks, mel_spectra, prosody_vector, session_vector
-from spkver.extractors.networks import CAMPPLUS, GE2E, embed_frames, embed_windows, read_built_in
+from spkver.extractors.networks import embed_frames, embed_windows, read_built_in
+from spkver.extractors.weights import CAMPPLUS, GE2E
 from spkver.features import (
     FeatureConfig,
     check_recordings,

@@ -28,7 +28,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct, idct, irfft, rfft
-from scipy.signal import butter, firwin2, lfilter, resample_poly, sosfiltfilt
+from scipy.signal import butter, firwin2, resample_poly, sosfiltfilt
 
 from evaluation.reports.results import read_results
 from evaluation.reports.verdict import WORDS, judge
@@ -38,6 +38,7 @@ from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.datadir import read_datadir, write_datadir
 
 KEY = 20260101  # of the public random numbers
+SPEEDS = (80, 84, 88, 92, 108, 112, 118, 125)  # per cent
 COLUMNS = ("name", "what it does", "EER", "attacker", "words", "level", "against")
 SIDES = ("training", "enrolment", "trial")
 PATH = click.Path(path_type=Path)
@@ -133,12 +134,12 @@ def permall(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
 
 def speedutt(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Play at a speed drawn for each recording."""
-    return resample_poly(samples, 100, rng.integers(80, 126))
+    return resample_poly(samples, 100, int(rng.choice(SPEEDS)))
 
 
 def pitchspk(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Play at a speed drawn for each speaker."""
-    return resample_poly(samples, 100, of_speaker(utterance).integers(80, 126))
+    return resample_poly(samples, 100, int(of_speaker(utterance).choice(SPEEDS)))
 
 
 # in frequency
@@ -180,7 +181,7 @@ def eqspk(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
     """Filter by an equaliser drawn for each speaker."""
     gains = 10 ** (of_speaker(utterance).uniform(-15, 15, 12) / 20)
     taps = firwin2(255, np.linspace(0, 1, len(gains)), gains)
-    return at_level(lfilter(taps, 1.0, samples), samples)
+    return at_level(np.convolve(samples, taps)[: len(samples)], samples)
 
 
 def echo(samples: Signal, rate: int, utterance: str, rng: Rng) -> Signal:
@@ -397,12 +398,13 @@ def describe(name: str, output: Path, done: subprocess.CompletedProcess[str]) ->
     """Return a row of the table."""
     meaning = "half of the files exchanged"
     if name != EXCHANGED:
-        meaning = TRANSFORMATIONS[name].__doc__.rstrip(".")
+        meaning = str(TRANSFORMATIONS[name].__doc__).rstrip(".")
     row: dict[str, object] = {"name": name, "what it does": meaning}
     if done.returncode:
         row["words"] = done.stderr.strip().splitlines()[-1]
         return row
     verdict = judge(read_results(output / f"results_{name}.json"))
+    assert verdict.overall is not None
     eer = verdict.overall.eer
     row["EER"] = f"{100 * eer.value:.1f} [{100 * eer.low:.1f}, {100 * eer.high:.1f}]"
     row["attacker"] = verdict.overall.attacker

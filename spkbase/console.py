@@ -358,7 +358,7 @@ class _EchoHandler(logging.Handler):
     warned: frozenset[str] = frozenset()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record to standard error, a warning with its level and once; skip records for log files only."""
+        """Write a record to standard error, a warning with its level and once; records for log files are skipped."""
         text = record.getMessage()
         if getattr(record, "file_only", False) or text in self.warned:
             return

@@ -143,7 +143,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_bytes(path: str | Path, raw: bytes) -> None:
-    """Write a file completely or not at all; a name in ``.gz`` is compressed, without a date."""
+    """Write a file completely or not at all; it is compressed, without a date, if its name ends in ``.gz``."""
     if Path(path).suffix.lower() == ".gz":
         raw = gzip.compress(raw, mtime=0)
     with atomic_path(path) as temporary:

@@ -69,7 +69,7 @@ def remove_temporaries(folder: str | Path) -> int:
 
 
 def _lock(handle: int) -> bool:
-    """Lock an open folder; also True on systems without such locks."""
+    """Lock an open folder; return whether it is ours, which is always so on systems without such locks."""
     try:
         import fcntl
 

@@ -72,14 +72,14 @@ def is_constant(values: ArrayLike, axis: int = 0) -> NDArray[np.bool_]:
     Parameters
     ----------
     values : array_like of float
-        Of floating type; float32 ones are compared with less precision. At least one along the axis.
+        Floating-point numbers; float32 ones are compared with less precision. At least one along the axis.
     axis : int
         The one along which values are compared.
 
     Returns
     -------
     ndarray of bool
-        Of the shape of the values without the axis; true of NaN.
+        Shape of the values without the axis; true for NaN.
 
     Examples
     --------

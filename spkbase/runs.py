@@ -293,7 +293,7 @@ class Run:
     def once(
         self, name: str, find: Callable[[], Any], *, after: Sequence[Origin], inputs: Any = None
     ) -> Any:
-        """Return what `find` finds in files, or found in an earlier run if nothing that it depends on has changed.
+        """Return the result of `find`, or that of an earlier run if nothing that it depends on has changed.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class Run:
         return self._state(artefact, origin, read_records(self.output)[0])
 
     def due(self, origins: Mapping[str, Origin]) -> set[str]:
-        """Return the artefacts that a stage would make now, of several with all that they depend on."""
+        """Return which of these artefacts a stage would make now, given all that they depend on."""
         if self.force:
             return set(origins)
         records = read_records(self.output)[0]
@@ -421,7 +421,7 @@ class Run:
         return replace(self, until=meant[-1])
 
     def finish(self) -> None:
-        """Forget the stages of earlier plans after the last stage; a run that only plans ends here."""
+        """Forget the stages of earlier plans, after the last stage; a run that only plans ends here."""
         if self.only == "":
             raise Ended("the plan")
         _write_records(self.output, read_records(self.output)[0], self.plan)

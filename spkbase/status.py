@@ -72,7 +72,7 @@ def read_status(output: str | Path, *, verify: bool = False) -> list[Json]:
 def format_status(
     folders: Sequence[Json], *, every: bool = False, steps: Sequence[str] = ()
 ) -> str:
-    """Return a line on how many stages are done, then a line a step, or a line a stage if `every` one is asked for.
+    """Return how many stages are done, then a line for each step, or with `every` for each stage.
 
     If a run has begun one of `steps`, which are in their order, those after the last that has begun are due.
     """

@@ -172,7 +172,7 @@ def check_headers(
     Returns
     -------
     dict of str to AudioHeader
-        Of the valid recordings.
+        Headers of the valid recordings.
 
     Raises
     ------

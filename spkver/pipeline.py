@@ -616,7 +616,7 @@ def vector_scores(
     system : str
     trained : Stage of Backend
     vectors : mapping
-        Of the lists enroll and test; a model has all sessions that enrol it.
+        Vectors of the lists enroll and test; a model has all sessions that enrol it.
     trials : Trials
     """
     enroll = vectors["enroll"]
@@ -670,7 +670,7 @@ def joint_factor_scores(
     system : str
     factors : Stage of JointFactors
     statistics : mapping
-        Of the lists enroll and test.
+        Statistics of the lists enroll and test.
     trials : Trials
     """
     enroll = statistics["enroll"]

@@ -158,6 +158,10 @@ def place(tmp_path_factory):
         )
     for name in {*re.findall(r"--labels (\S+)", words)}:
         write(name, (f"{speaker}/m {'fm'[n % 2]}" for n, speaker in enumerate(SPEAKERS)))
+    write(
+        "side.csv",
+        ["speaker,sex", *(f"{speaker}/m,{'fm'[n % 2]}" for n, speaker in enumerate(SPEAKERS))],
+    )
     write("text", (f"{segment} one two three" for segment in segments))
     write(
         "text_heard", (f"{segment} one {draw.choice(['two', 'too'])} three" for segment in segments)

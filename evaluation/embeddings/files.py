@@ -634,7 +634,7 @@ def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
 
 
 def _entries(speaker: Any, entries: Any) -> list[tuple[Any, Any]]:
-    """Yield utterances and vectors of a speaker, from vectors, pairs or a dictionary."""
+    """Return the utterances and vectors of a speaker, from vectors, pairs or a dictionary."""
     if isinstance(entries, dict):
         return list(entries.items())
     is_array = isinstance(entries, np.ndarray) and entries.ndim > 0
@@ -689,8 +689,13 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     if arrays and not _needed(names):
         return _columns_of_data(arrays, path)
     columns = _columns_of(arrays, path)
-    if columns.ids is not None or not set(_WINDOW) <= set(arrays):
-        return columns
+    if columns.ids is None and set(_WINDOW) <= set(arrays):
+        return columns._replace(ids=_ids_of_windows(arrays, len(columns.vectors), path))
+    return columns
+
+
+def _ids_of_windows(arrays: Mapping[str, Any], count: int, path: Path) -> list[str]:
+    """Return the ids of the windows of a recording, whose start, duration and step a file holds."""
     window = []
     for name in _WINDOW:
         value = np.asarray(arrays[name])
@@ -698,7 +703,7 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
             text = f"expected {', '.join(_WINDOW)} of the sliding window in seconds, a number each"
             raise DataError(text, file=path, remedy="write ids beside the vectors")
         window.append(float(value.item()))
-    return columns._replace(ids=window_ids(path.stem, len(columns.vectors), *window))
+    return window_ids(path.stem, count, *window)
 
 
 def _read_hdf5(path: Path, map_above: int) -> _Columns:
@@ -729,8 +734,10 @@ def _columns_of_tree(file: Any, path: Path) -> _Columns:
     links: list[bytes] = []
     # `visititems` would skip second names of a dataset
     file.id.links.visit(links.append)
-    names = [link.decode() for link in links]
-    arrays = {name: read_dataset(file[name]) for name in names if hasattr(file[name], "shape")}
+    arrays = {}
+    for name in map(bytes.decode, links):
+        if hasattr(file[name], "shape"):
+            arrays[name] = read_dataset(file[name])
     leaves = {name.rpartition("/")[2].lower() for name in arrays}
     if len(leaves) == 1 < len(arrays) and leaves <= {*VECTORS}:  # each utterance is a group
         arrays = {name.rpartition("/")[0]: array for name, array in arrays.items()}
@@ -738,13 +745,18 @@ def _columns_of_tree(file: Any, path: Path) -> _Columns:
         return _columns_of(arrays, path)
     if not all("/" in name for name in arrays):
         return _columns_of_data(arrays, path)
+    return _columns_of_data(_by_group(arrays), path)
+
+
+def _by_group(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return arrays by speaker, the first part of their path, and by its rest, or by all of it where rests recur."""
     utterances = [name.partition("/")[2] for name in arrays]
     if len(set(utterances)) < len(utterances) or any("/" in name for name in utterances):
         utterances = list(arrays)
     speakers: dict[str, dict[str, Any]] = {}
     for (name, array), utterance in zip(arrays.items(), utterances, strict=True):
         speakers.setdefault(name.partition("/")[0], {})[utterance] = array
-    return _columns_of_data(speakers, path)
+    return speakers
 
 
 def _read_safetensors(path: Path) -> _Columns:

@@ -135,9 +135,9 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     Returns
     -------
     array : ndarray of shape (n,) or (rows, columns)
-        float64 of the kinds DV and DM, else float32.
+        float64 for the kinds DV and DM, else float32.
     end : int
-        The place after it.
+        The offset after it.
 
     Raises
     ------

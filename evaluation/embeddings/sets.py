@@ -548,9 +548,9 @@ def _sums(
 
 
 def _drawn_rows(embeddings: Embeddings, seed: int) -> NDArray[np.intp]:
-    """Return the rows of one speaker after the other, each speaker's in an order that is drawn.
+    """Return rows grouped by speaker, in random order within each speaker.
 
-    Rows are sorted by id before, so that the draw does not depend on the order of the file.
+    Rows are first sorted by id, so that the draw does not depend on the order of the file.
     """
     names, codes = factorise(embeddings.speakers)
     by_id = np.argsort(embeddings.ids, kind="stable")

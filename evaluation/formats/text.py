@@ -45,6 +45,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -521,10 +522,11 @@ def _first_lines(
     """Return the first line of each pair; raise an error if a repeated pair has another score or label."""
     ids = columns.of_roles("model", "claimed", "segment")
     values = columns.of_roles("score", "label", "real")
-    kept: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+    pair_of = itemgetter(*ids)
+    kept: dict[Any, tuple[int, list[str]]] = {}
     contradicting = []
     for line, row in lines:
-        first, before = kept.setdefault(tuple(row[column] for column in ids), (line, row))
+        first, before = kept.setdefault(pair_of(row), (line, row))
         if any(row[column] != before[column] for column in values):
             contradicting.append((line, first))
     if contradicting:
@@ -621,7 +623,9 @@ def write_table(path: str | Path, trials: Trials) -> None:
     frame = replace(trials, model_ids=models, segment_ids=segments).to_dataframe()
     if isinstance(trials, Key):
         frame["target"] = np.where(trials.is_target, "target", "nontarget")
-    delimiter = "\t" if inner_suffix(path) == ".tsv" else ","
+    delimiter = ","
+    if inner_suffix(path) == ".tsv":
+        delimiter = "\t"
     write_bytes(path, frame.to_csv(index=False, sep=delimiter, lineterminator="\n").encode())
 
 
@@ -756,8 +760,10 @@ def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
         return list(map(":".join, zip(*parts, strict=True)))
 
     if "segment" in columns.positions:
-        models = column("model" if "model" in columns.positions else "claimed")
-        ids = (models, column("segment"))
+        models = "claimed"
+        if "model" in columns.positions:
+            models = "model"
+        ids = (column(models), column("segment"))
     else:
         rows = range(1, len(cells[0]) + 1)
         # one unknown model, so that intervals over speakers are refused

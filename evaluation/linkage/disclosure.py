@@ -41,8 +41,6 @@ _BOUND = 18.0  # limit of the logs of the parameters
 _SLOPE = 1e-9  # slope of the log-likelihood at which the fit ends
 
 KEPT = 21
-_TRIALS = 512
-_GALLERY = 4096
 
 
 def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64]:
@@ -184,6 +182,8 @@ def largest_impostor_scores(
     *,
     count: int = KEPT,
     jobs: int | None = None,
+    gallery_block: int = 4096,
+    trial_block: int = 512,
 ) -> NDArray[np.float64]:
     """Return the largest cosines of each trial with enrolled speakers other than its target speaker.
 
@@ -197,6 +197,8 @@ def largest_impostor_scores(
         Number of scores to keep, at most the number of impostors.
     jobs : int, optional
         Number of workers; all cores by default. The result does not depend on it.
+    gallery_block, trial_block : int
+        Enrolled speakers and trials that are compared at once, which bounds the memory.
 
     Returns
     -------
@@ -220,13 +222,13 @@ def largest_impostor_scores(
             f"expected the vectors that the ranks were computed from, but there is none of {absent[0]!r}"
         )
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
-    bounds = chunk_bounds(len(gallery.names), _GALLERY)
+    bounds = chunk_bounds(len(gallery.names), gallery_block)
     parts = (
         (start, part(gallery.vectors, start, stop), gallery.norms[start:stop])
         for start, stop in bounds
     )
     best = np.full((len(rows), count), -np.inf, np.float32)
-    search = partial(_largest, unit, owners, count)
+    search = partial(_largest, unit, owners, count, trial_block)
     for largest in Work(jobs).map(search, parts, total=len(bounds)):
         best = -np.partition(-np.concatenate([best, largest], axis=1), count - 1, axis=1)[:, :count]
     return -np.sort(-best.astype(np.float64), axis=1)
@@ -300,6 +302,7 @@ def _largest(
     unit: NDArray[np.float32],
     owners: NDArray[np.int64],
     count: int,
+    trial_block: int,
     item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.float32]:
     """Find the largest cosines within a part of the gallery (its first row, its vectors, their lengths), unsorted."""
@@ -307,7 +310,7 @@ def _largest(
     vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
     kept = min(count, len(vectors))
     largest = np.full((len(unit), kept), -np.inf, np.float32)
-    for start, stop in chunk_bounds(len(unit), _TRIALS):
+    for start, stop in chunk_bounds(len(unit), trial_block):
         similarity = unit[start:stop] @ vectors.T
         places = owners[start:stop] - first
         owned = np.flatnonzero((places >= 0) & (places < len(vectors)))

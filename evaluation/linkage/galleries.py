@@ -22,9 +22,15 @@ from evaluation.embeddings import (
     speaker_vectors,
     warn_of_enrolled,
 )
-from evaluation.linkage.curve import all_draws, mean_interval
+from evaluation.linkage.curve import mean_interval
 from evaluation.linkage.disclosure import KEPT, largest_impostor_scores
-from evaluation.linkage.ranks import Ranks, rank_scores, rank_speakers, read_ranks
+from evaluation.linkage.ranks import (
+    Ranks,
+    count_beaters,
+    rank_scores,
+    rank_speakers,
+    read_ranks,
+)
 from evaluation.metrics import reversal
 from evaluation.trials import (
     Key,
@@ -34,6 +40,7 @@ from evaluation.trials import (
     doubt_speakers,
     find_speakers,
     join_scores,
+    recode,
     side_of,
 )
 from evaluation.uncertainty import Interval, Resampling
@@ -228,7 +235,7 @@ def first_rate(ranks: Ranks, resampling: Resampling | None = None) -> Interval:
     ranks : Ranks
         Galleries may differ in size.
     resampling : Resampling, optional
-        Of the speakers; that of `Resampling` by default.
+        Resampling of the speakers; `Resampling()` by default.
 
     Examples
     --------
@@ -332,29 +339,23 @@ def utterances_name(number: int) -> str:
 def _rank_matching(
     gallery: SpeakerVectors, trials: SpeakerVectors, side: Mapping[str, str], work: Work
 ) -> Ranks:
-    """Rank the trials of enrolled speakers among those who match, sorted by speaker."""
-    enrolled = side_of(gallery.names, side)
+    """Rank the trials of enrolled speakers among those who match."""
     kept = np.isin(trials.names.astype(str), gallery.names.astype(str))
     names = trials.names[kept]
     vectors = trials.vectors[kept]
-    norms = trials.norms[kept]
+    enrolled = side_of(gallery.names, side)
     tested = side_of(names, side)
-    parts = []
+    counts = np.zeros((3, len(names)), np.int64)
+    mated = np.empty(len(names))
     for value in sorted(set(tested)):
         own = tested == value
-        searched = np.full(len(enrolled), True)
-        if value:
-            searched = (enrolled == value) | (enrolled == "")
-        if searched.sum() == 1:
-            parts.append(Ranks(np.zeros(own.sum()), 0, 0, names[own]))
-            continue
-        some = SpeakerVectors(
-            gallery.names[searched], gallery.vectors[searched], gallery.norms[searched], ()
+        searched = (enrolled == value) | (enrolled == "") | (not value)
+        owners = recode(names[own], gallery.names[searched])
+        beaters, ties, mated[own] = count_beaters(
+            gallery.vectors[searched], gallery.norms[searched], vectors[own], owners, work=work
         )
-        asked = SpeakerVectors(names[own], vectors[own], norms[own], ())
-        parts.append(rank_speakers(some, asked, work=work))
-    ranks = all_draws(parts)
-    return ranks.subset(np.argsort(ranks.speakers, kind="stable"))
+        counts[:, own] = beaters, ties, np.full(len(owners), searched.sum() - 1)
+    return Ranks(counts[0], counts[1], counts[2], names, mated)
 
 
 def _numbers(utterances: Sequence[Utterances] | None) -> list[int] | None:

@@ -1,4 +1,4 @@
-"""Local information disclosure (LID): how many bits one recording tells about who speaks, among all enrolled speakers.
+"""Local information disclosure (LID): how many bits a recording reveals about its speaker among all enrolled ones.
 
 Definition
 ----------
@@ -68,7 +68,7 @@ _SCALES = {
 
 
 def z_normalised(values: ArrayLike, rows: ArrayLike) -> NDArray[np.float64]:
-    """Return scores with mean 0 and standard deviation 1 in each row; 0 where all scores of a row are equal.
+    """Return scores with mean 0 and standard deviation 1 in each row; 0 if all scores of a row are equal.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def disclosure_slope(values: ArrayLike, rows: ArrayLike, is_target: ArrayLike) -
 def crossed_slopes(
     values: ArrayLike, rows: ArrayLike, is_target: ArrayLike, folds: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return for each group of speakers the slope that the rows of the others give.
+    """Return for each group of speakers the slope fitted to the rows of the other groups.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def local_disclosure(
     values, rows, is_target : array_like of shape (n,)
         Finite scores, the row of each from 0, and whether it is that of the target speaker: one in each row.
     slope : float, or array_like of float of shape (R,)
-        Of log-likelihood ratios, for all rows or each; see `disclosure_slope`.
+        Slope of the log-likelihood ratios, for all rows or for each; see `disclosure_slope`.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def disclosed_information(
     background : GalleryTrials, optional
         Scores of other speakers, to calibrate with; by default each group of speakers is calibrated by the others.
     resampling : Resampling, optional
-        Of the speakers, for the intervals; that of `Resampling` by default.
+        Resampling of the speakers for the intervals; `Resampling()` by default.
 
     Raises
     ------
@@ -351,7 +351,7 @@ def summarise_disclosure(
 
 
 def _summaries(bits: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean, the share above 0, and the means above 0 and not; NaN without rows."""
+    """Return the mean, the share above 0, and the means of values above 0 and of the others; NaN without rows."""
     is_gain = bits > 0
     parts = {"gain": bits[is_gain], "loss": bits[~is_gain]}
     summaries = {"mean": float(bits.mean()), "share": float(is_gain.mean())}
@@ -413,7 +413,7 @@ def disclosure_curve(
 
 
 def drawn_gallery(trials: GalleryTrials, size: int, rng: np.random.Generator) -> GalleryTrials:
-    """Return trials with at most so many enrolled speakers in each row: the target speaker, others drawn at random."""
+    """Return trials with a limited number of enrolled speakers per row: the target speaker and random others."""
     # the target trial of each row first, the others in random order
     order = np.lexsort((rng.random(len(trials.rows)), ~trials.is_target, trials.rows))
     counts = np.bincount(trials.rows)

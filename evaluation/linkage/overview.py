@@ -1,4 +1,4 @@
-"""What scores disclose about people, on one page: every measure of disclosure with its interval over speakers.
+"""Disclosure overview: every measure of what scores disclose about people, with its interval over speakers.
 
 The measures answer different questions and can disagree: an equal error rate near 50 % does not exclude that a search
 among all enrolled speakers succeeds, see `docs/what_is_lost.md`. Each is a function of its own; here they are computed
@@ -69,7 +69,7 @@ RATES = ("0.01", "0.001")
 @one_line
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """What an attacker with side information achieves among those who match.
+    """Results of an attacker with side information, among the speakers who match it.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class DisclosureOverview:
     mostly_found : dict
         Share of speakers who rank first in more than half of their recordings beyond that.
     resampling : Resampling
-        Of the intervals.
+        Resampling for the intervals.
     side : Matching, optional
         With side information.
     fairness : Fairness, optional
@@ -186,7 +186,7 @@ def disclosure_overview(
     sizes : sequence of int
         Sizes of the gallery for linkability; those beyond the gallery are left out, with a note.
     resampling : Resampling, optional
-        Of the speakers, for the intervals; that of `Resampling` by default.
+        Resampling of the speakers for the intervals; `Resampling()` by default.
     missing : {"error", "drop"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
     jobs : int, optional
@@ -315,7 +315,7 @@ def _rates(
 
 
 def _people(trials: GalleryTrials, resampling: Resampling) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the speaker who is found most often, and how many are found in most of their recordings."""
+    """Return the speaker found most often, and the number of speakers found in most of their recordings."""
     shares = first_shares(trials)
     index, largest = largest_rate(
         shares.own * shares.n_own, shares.n_own, beyond=shares.others, level=resampling.level
@@ -339,7 +339,7 @@ def _matching(
     background: GalleryTrials | None,
     resampling: Resampling,
 ) -> Matching:
-    """Return what is achieved among those who match; sizes are those of the whole galleries, in the same order."""
+    """Return the results among the speakers who match; sizes are those of the whole galleries, in the same order."""
     information = disclosed_information(trials, background=background, resampling=resampling)
     side_bits = np.log2(sizes / information.sizes)
     replicates = information.replicates + side_bits

@@ -155,8 +155,8 @@ class Ranks(Tabular):
             name: getattr(self, name) for name in list(_DTYPES)[1:]
         }
 
-    def subset(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Ranks:
-        """Return some of the rows, by a mask or by row numbers."""
+    def subset(self, rows: NDArray[np.bool_]) -> Ranks:
+        """Return some of the rows."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _DTYPES})
 
     @property

@@ -674,7 +674,7 @@ def empirical_epsilon(
     fpr : float
         Bound on the false-accept rate, which chooses the threshold; see `tpr_at_fpr`.
     delta : float
-        Of differential privacy, from 0 to below 1.
+        Parameter delta of differential privacy, from 0 to below 1.
     level : float
         Confidence of `low`; either rate has half of what is missing to 1 (Clopper and Pearson).
 

@@ -317,7 +317,7 @@ def _draw_band(
 
 
 def _draw_ground(axes: Axes, largest: float, farthest: float, upright: tuple[Any, ...]) -> None:
-    """Draw grey ground beyond the largest gallery, with a label above."""
+    """Shade the part beyond the largest gallery in grey, with a label above."""
     _draw_band(axes, [largest, farthest], [upright[1]] * 2, [upright[2]] * 2, "#808080", 0.10)
     middle = np.sqrt(largest * farthest)
     style.write_in_margin(axes, _EXTRAPOLATED, float(np.log(middle / 2) / np.log(farthest / 2)))

@@ -241,7 +241,7 @@ def _scale_fonts(figure: Any, scale: float) -> None:
 def axes_for(
     canvas: Canvas, width: float, height: float, forms: Sequence[str] = EXTENSIONS
 ) -> Iterator[Axes]:
-    """The given axes, or those of a new figure; see `figure_for`."""
+    """Yield the given axes, or those of a new figure; see `figure_for`."""
     with figure_for(canvas, width, height, forms) as figure:
         yield canvas.get("ax") or figure.add_subplot()
 
@@ -367,7 +367,7 @@ def _wrapped(text: str, width: int) -> str:
 
 @cache
 def _picture() -> Any:
-    """Figures independent of pyplot that notebooks display as results."""
+    """Return the class of our figures, which pyplot does not know, and which a notebook shows."""
     from matplotlib.figure import Figure
 
     class Picture(Figure):

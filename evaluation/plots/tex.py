@@ -143,7 +143,7 @@ def _axis(letter: str, axis: Any) -> list[str]:
 
 
 def _points(axes: Axes, vertices: Any) -> list[str]:
-    """Coordinates of a curve, some on each line; without those indistinguishable from their neighbours.
+    """Return the coordinates of a curve, eight on a line, without points indistinguishable from their neighbours.
 
     Ends and corners of the curve are kept; infinite values are put beyond the edge of the axes.
     """

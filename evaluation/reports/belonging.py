@@ -52,7 +52,7 @@ class Belonging:
     def sentence(self) -> str:
         """What is known, in a sentence; empty if nothing was compared or the verdict has a condition."""
         if self.state == "certain":
-            return "This evaluation anonymised the recordings itself: each belongs to its original."
+            return "The evaluation ran the anonymiser itself, so each recording belongs to its original."
         if self.state == "identical":
             return "Most recordings are the same file as one of another speaker: nobody can tell whose they are."
         if self.state in ("", "exchanged") or not self.is_known:

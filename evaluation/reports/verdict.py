@@ -25,25 +25,25 @@ _STRONG = WORDS.index("Strong")
 AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
     "pairs": "Some anonymised recordings resemble other speakers' originals more than their own.",
-    "no speech": "Some anonymised recordings hold no speech: noise would be as private.",
+    "no speech": "Some anonymised recordings hold no speech, which is no protection of speech.",
     "speech of others": "The anonymiser may return the speech of other people.",
     "broken attackers": "Scores of some attackers are useless.",
-    "recognised without a voice": "Files or noise, not voices, give speakers away: an anonymiser can change them.",
+    "recognised without a voice": "Files or noise, not voices, give speakers away: let the anonymiser change them too.",
     "attackers that failed": "Some attackers failed: the others may be weaker.",
     "attacker strength": "Attackers recognise even original speech poorly: others would find more.",
-    "overestimated privacy": "A stronger attacker would probably find more.",
-    "number of speakers": "Intervals were not studied on so few speakers.",
+    "overestimated privacy": "The protection is probably lower: a stronger attacker would find more.",
+    "number of speakers": "With so few speakers the interval itself is uncertain: test more.",
     "short recordings": "Recordings are short: longer ones would tell attackers more.",
-    "utility": "Nobody measured whether the speech is still intelligible: noise would be as private.",
+    "utility": "Nobody measured whether the words can still be understood: listen before you use the speech.",
     "training draws": "The attackers learnt from one version of the anonymised speech: several make them stronger.",
     "attacker order": "Attackers that know more are weaker: they were not trained well.",
     "shared draws": "Speakers have the same voice in enrolment and trials, which identifies them.",
     "original audio": "Some anonymised files hold original speech.",
-    "duplicate audio": "Some recordings are given twice, under other names.",
+    "duplicate audio": "Some recordings occur twice, under different names: remove the copies and evaluate again.",
     "utterance overlap": "Some recordings are in enrolment and in trials.",
     "speaker overlap": "Some speakers are in the training set too: attackers learnt without them.",
     "tags of files": "Tags of anonymised files name the speaker.",
-    "broken recordings": "Some anonymised recordings are clipped, silent, very quiet or very short.",
+    "broken recordings": "Some anonymised recordings are clipped, silent, very quiet or very short: listen.",
     "recordings without vectors": "Attackers failed on some recordings: scores of their trials are guesses.",
     "pooled trials": "Scores of women and men have different offsets: pooled rates are too high.",
     "user-supplied attackers": "User-supplied attackers did not score all trials.",
@@ -59,6 +59,9 @@ FORBIDDEN_BY = {
 """Why there is no verdict, by the name of the check that forbids it."""
 NOTED = ("short recordings",)
 """Checks of which notes count among the objections too."""
+
+_FEW_SPEAKERS = "number of speakers"  # a check, whose warning says the opposite of the next text
+_ENOUGH = "Enough speakers were tested for this verdict: the interval covers at most two of the five levels."
 
 _WITHOUT_SPEECH = ("properties", "session")  # attackers that compare properties of files, or noise
 _HARDLY = 0.4  # from this rate on, recordings are hardly distinguishable without their speech
@@ -231,6 +234,8 @@ def judge(results: Results) -> Verdict:
     needed = ""
     if smallest is not None and smallest.anonymised and not forbidden:
         needed = _advice_on(smallest)
+    if needed == _ENOUGH and _FEW_SPEAKERS in _checks(results, "warning"):
+        needed = ""
     against = objections(results)
     about = about_recordings(results, smallest)
     return Verdict(of_datasets, smallest, words, because, level, against, about, needed, forbidden)
@@ -286,7 +291,9 @@ def about_recordings(results: Results, headline: Headline | None) -> list[str]:
         if finding.check == "sessions":
             sentences.append(finding.text)
     sentences.append(_on_sessions(results))
-    sentences.append("Networks may be weaker in languages that they did not learn from.")
+    sentences.append(
+        "The networks of attackers may be weaker in languages on which they were not trained."
+    )
     return sentences
 
 
@@ -370,7 +377,7 @@ def advice(eer: Interval, speakers: float) -> str:
     >>> advice(Interval(0.045, 0.008, 0.254), 16)[:62]
     'About 30 speakers in place of 16 would narrow the interval to '
     >>> advice(Interval(0.045, 0.008, 0.154), 16)
-    'The speakers are enough for this verdict: the interval spans at most two of the five levels.'
+    'Enough speakers were tested for this verdict: the interval covers at most two of the five levels.'
     """
     if not (eer.has_interval and speakers > 0):
         return "Without an interval over speakers nobody knows how certain this is."
@@ -379,7 +386,7 @@ def advice(eer: Interval, speakers: float) -> str:
     while _levels_spanned(eer, math.sqrt(speakers / enough)) > 1:
         enough += 1
     if enough == speakers:
-        return "The speakers are enough for this verdict: the interval spans at most two of the five levels."
+        return _ENOUGH
     text = f"About {10 * math.ceil(enough / 10)} speakers in place of {speakers:.0f} would narrow the interval to two"
     return f"{text} of the five levels: its width shrinks with the square root of their number."
 
@@ -523,11 +530,11 @@ def _on_sessions(results: Results) -> str:
         text = "Nobody measured what sessions and channels tell: a room or microphone that all recordings of a speaker"
         return f"{text} share helps attackers."
     least = min(without_speech)
-    amount = "Sessions and channels tell little here"
+    amount = "Noise and properties of files tell little about speakers here"
     if least < _HARDLY:
-        amount = "Sessions or channels help attackers here"
-    text = f"{amount}: by noise and files alone, without speech, the equal error rate of original recordings is"
-    return f"{text} {100 * least:.0f} %."
+        amount = "Noise and properties of files give speakers away here"
+    text = f"{amount}: an attacker without their speech has an equal error rate of"
+    return f"{text} {100 * least:.0f} % on the original recordings."
 
 
 def _advice_on(headline: Headline) -> str:

@@ -177,7 +177,7 @@ class Trials(Tabular):
         Parameters
         ----------
         frame : data frame, or mapping of str to columns
-            With a row a trial; its index, if it has one, is ignored. Labels of a key are true and false, 1 and
+            One row per trial; an index is ignored. Labels of a key are true and false, 1 and
             0, or text such as ``target`` and ``nontarget``; its column ``type`` is kept.
         **names : str
             Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default those that
@@ -186,7 +186,7 @@ class Trials(Tabular):
         Raises
         ------
         DataError
-            If a column is missing or two may be meant, an id is missing or no text, or a pair is repeated.
+            If a column is missing or two may be meant, an id is missing or not a text, or a pair is repeated.
 
         Examples
         --------

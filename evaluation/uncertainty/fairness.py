@@ -49,7 +49,7 @@ _SHARE = Method("identity", factor=1.0, lower=0, upper=1)
 
 
 def worst_ratio(rates: ArrayLike) -> float:
-    """Return the largest rate over the smallest; infinite if some group has none, 1 if no group has any.
+    """Return the largest rate over the smallest; infinite if only some groups have rate 0, 1 if all have.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def garbe(false_alarms: ArrayLike, misses: ArrayLike, *, alpha: float = 0.5) -> 
 @one_line
 @dataclass(frozen=True)
 class Fairness:
-    """Rates of groups at one threshold, and how unequal they are.
+    """Rates of groups at one threshold, and their inequality.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Fairness:
     garbe: Interval
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for a report."""
+        """Return everything for a report."""
         return to_report(vars(self))
 
 
@@ -165,7 +165,7 @@ def group_fairness(
     threshold : float, optional
         By default that of the equal error rate of all trials.
     resampling : Resampling
-        Of the speakers, for the intervals; none by default. The threshold stays.
+        Resampling of the speakers for the intervals; none by default. The threshold is fixed.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def group_fairness(
 
 
 def rates_at(threshold: float, scores: SortedScores) -> dict[str, float]:
-    """Return the rates of `RATES` where scores from a threshold on are accepted."""
+    """Return the rates of `RATES` if scores from a threshold on are accepted."""
     cut = int(np.searchsorted(scores.thresholds, threshold))
     misses, false_alarms = scores.error_rates(cut)
     return {"false_alarm": false_alarms, "miss": misses, "true_accept": 1 - misses}

@@ -489,9 +489,9 @@ def jackknife_interval(
     Parameters
     ----------
     value : float
-        Of all units.
+        The number computed from all units.
     replicates : array_like of float of shape (G,)
-        Without each group.
+        The number computed without each group.
     method : Method
         Its scale, not that of percentiles, and its range; nothing is subtracted as bias.
     level : float
@@ -501,7 +501,7 @@ def jackknife_interval(
     -------
     Interval
         Student's t with G - 1 degrees of freedom and the variance (G - 1) / G times the sum of squares about the mean,
-        on the scale; the ends are NaN with fewer than two groups, where numbers are not known, or do not differ.
+        on the scale; the ends are NaN with fewer than two groups, or if values are unknown or equal.
 
     References
     ----------

@@ -190,7 +190,7 @@ def largest_rate(
     Returns
     -------
     index : int
-        Of the speaker.
+        Name of the speaker.
     largest : Interval
 
     Raises
@@ -206,9 +206,7 @@ def largest_rate(
     """
     seen = np.asarray(successes, np.float64)
     counts = np.asarray(totals, np.float64)
-    if not seen.size or seen.shape != counts.shape:
-        raise DataError(f"expected counts of speakers, got shapes {seen.shape} and {counts.shape}")
-    if not ((seen >= 0) & (seen <= counts) & (counts > 0)).all():
+    if not seen.size or not ((seen >= 0) & (seen <= counts) & (counts > 0)).all():
         raise DataError("expected at least one recording of each speaker, and counts within them")
     subtracted = np.asarray(beyond, np.float64)
     rates = seen / counts - subtracted

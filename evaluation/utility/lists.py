@@ -98,7 +98,7 @@ def read_labels(path: str | Path, what: str = "emotion") -> dict[str, str]:
     Raises
     ------
     DataError
-        As `read_transcripts`, or if a line has another number of columns.
+        As `read_transcripts`, or if a line does not have two columns.
     """
     return read_id_list(path, f"id {what}")
 

@@ -458,7 +458,8 @@ def _read_between(rows: NDArray[Any], position: NDArray[Any]) -> NDArray[Any]:
     """Read rows at fractional columns by linear interpolation."""
     low = np.minimum(position.astype(int), rows.shape[1] - 2)
     share = position - low
-    return (1 - share) * rows[:, low] + share * rows[:, low + 1]
+    warped: NDArray[Any] = (1 - share) * rows[:, low] + share * rows[:, low + 1]
+    return warped
 
 
 def _mcadams(samples: NDArray[Any], rate: int, alpha: float) -> NDArray[Any]:

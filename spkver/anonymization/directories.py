@@ -63,7 +63,6 @@ _NOT_COPIED = frozenset(
      "utt2num_frames", "utt2num_samples", "frame_shift", "reco2file_and_channel", RECORD, JOURNAL)
 )  # fmt: skip
 _FULL_SCALE = 32767 / 32768
-_BATCH = 8  # utterances of a task
 
 Record = dict[str, Any]
 
@@ -91,6 +90,7 @@ def anonymize_datadir(
     side: str = "",
     jobs: int | None = None,
     force: bool = False,
+    batch: int = 8,
 ) -> DataDir:
     """Anonymise all utterances of a data directory into another folder, a complete data directory.
 
@@ -114,6 +114,8 @@ def anonymize_datadir(
         Worker processes; all cores by default.
     force : bool
         Make all recordings again.
+    batch : int
+        Utterances of a task; a run that was killed does not repeat those of finished tasks.
 
     Returns
     -------
@@ -143,7 +145,9 @@ def anonymize_datadir(
         "made_by": _made_by(config, seed),
     }
     change = partial(_anonymize, config=config, seed=seed)
-    return make_twin(source, Path(target), streams, header, change, jobs=jobs, force=force)
+    return make_twin(
+        source, Path(target), streams, header, change, jobs=jobs, force=force, batch=batch
+    )
 
 
 def anonymised_twin(
@@ -211,6 +215,7 @@ def make_twin(
     *,
     jobs: int | None = None,
     force: bool = False,
+    batch: int = 8,
 ) -> DataDir:
     """Make the recordings of an anonymised folder that are missing or out of date, and copy the lists.
 
@@ -226,7 +231,7 @@ def make_twin(
     change : callable
         Takes tasks with their samples and rates, and returns new samples or a DataError for each; it may be called in
         another process.
-    jobs, force
+    jobs, force, batch
         As for `anonymize_datadir`; so are the errors.
     """
     _check_target(source, target)
@@ -250,7 +255,7 @@ def make_twin(
             logger.debug("%s: %s, %d of %d utterances", source.name, doing, len(due), len(tasks))
             _write_record(target, record)  # marks the folder as ours
             files.make_folder(target / "wav")
-            for outputs in _write_due(due, change, doing, jobs):
+            for outputs in _write_due(due, change, doing, jobs, batch):
                 done = {name: {"made_by": made_by, **entry} for name, entry in outputs.items()}
                 append_line(target / JOURNAL, done)  # kept if the process dies
                 entries |= done
@@ -422,7 +427,7 @@ def _is_as_stamped(path: Path, stamp: Record) -> bool:
     size, changed = files.size_and_time(path)
     if size is None or size != stamp.get("size"):
         return False
-    return changed == stamp["time"] or files.file_digest(path) == stamp["sha256"]
+    return bool(changed == stamp["time"] or files.file_digest(path) == stamp["sha256"])
 
 
 def _warn_of_equal_outputs(entries: Mapping[str, Record], target: Path) -> None:
@@ -434,11 +439,15 @@ def _warn_of_equal_outputs(entries: Mapping[str, Record], target: Path) -> None:
 
 
 def _write_due(
-    due: Sequence[Task], change: Callable[[Signals], Outputs], doing: str, jobs: int | None
+    due: Sequence[Task],
+    change: Callable[[Signals], Outputs],
+    doing: str,
+    jobs: int | None,
+    batch: int,
 ) -> Iterator[dict[str, Record]]:
     """Write the outputs of tasks, and yield their entries in the record; at the end raise all errors."""
     problems = Problems()
-    batches = chunks(due, _BATCH)
+    batches = chunks(due, batch)
     write = partial(_write_outputs, change=change)
     sizes = list(map(len, batches))
     results = Work(jobs).map(write, batches, processes=True, description=doing, sizes=sizes)

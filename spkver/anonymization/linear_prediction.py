@@ -142,7 +142,7 @@ def _by_correlations(
 
 
 def _by_lattice(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """Coefficients, (order + 1, F), from the forward and backward prediction errors themselves."""
+    """Return the coefficients, (order + 1, F), computed from the forward and backward prediction errors themselves."""
     coefficients = np.zeros((order + 1, frames.shape[1]))
     coefficients[0] = 1
     forward = np.ascontiguousarray(frames[1:])

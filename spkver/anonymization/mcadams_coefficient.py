@@ -112,7 +112,7 @@ class _Framed:
         self.output = np.zeros(max(len(samples), (len(self.frames) + self.apart) * self.shift))
 
     def add(self, frames: NDArray[np.float64], start: int) -> None:
-        """Overlap-add changed frames, (n, F), from frame `start` on; every so many at once that do not overlap."""
+        """Overlap-add changed frames, (n, F), from frame `start` on; those that do not overlap are added at once."""
         frames *= self.window
         for first in range(min(self.apart, frames.shape[1])):
             some = frames.T[first :: self.apart]
@@ -179,7 +179,7 @@ def _turn_block(
 def _raised(
     p: NDArray[np.float64], q: NDArray[np.float64], exponents: NDArray[np.float64], back: bool
 ) -> Factors:
-    """Factors, (m, F) each, with the angles of complex poles raised to powers, (F,); see `turn_poles`."""
+    """Return factors, (m, F) each, with the angles of complex poles raised to powers, (F,); see `turn_poles`."""
     complex_pair = q > p * p / 4
     angle = np.arctan2(np.sqrt(np.maximum(q - p * p / 4, 0)), -p / 2) ** exponents
     if back:

@@ -31,7 +31,7 @@ _GRID = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 24))
 
 
 def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
-    """Factor real polynomials of even degree; it is made for roots in or near the unit circle.
+    """Factor real polynomials of even degree with roots inside or near the unit circle.
 
     Parameters
     ----------

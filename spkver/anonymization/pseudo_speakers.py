@@ -60,7 +60,8 @@ def cosine_affinities(
     [[1.0, 0.0, -1.0]]
     """
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return units @ (pool / np.linalg.norm(pool, axis=1, keepdims=True)).T
+    cosines: NDArray[np.float64] = units @ (pool / np.linalg.norm(pool, axis=1, keepdims=True)).T
+    return cosines
 
 
 def farthest_voices(
@@ -123,7 +124,8 @@ def drawn_mean(
     ndarray of float64 of shape (D,)
     """
     drawn = np.sort(generator.choice(candidates, count, replace=False))
-    return pool[drawn].mean(axis=0)
+    voice: NDArray[np.float64] = pool[drawn].mean(axis=0)
+    return voice
 
 
 @one_line
@@ -191,7 +193,7 @@ def anonymize_embeddings(
     source : Embeddings
         Original vectors; ids and speakers are kept.
     pool : Embeddings
-        Of other speakers.
+        Embeddings of other speakers.
     rules : PseudoSpeakerRules, optional
     sexes : mapping of str to str, optional
         "f" or "m" of the speakers of both; needed unless `rules.sex` is "any".
@@ -297,7 +299,7 @@ def _affinity(
     rules: PseudoSpeakerRules,
     backend: Backend | None,
 ) -> Affinity:
-    """Return the function of some vectors that gives the affinity of each to each voice, shape (n, P)."""
+    """Return a function that gives the affinities of n vectors with all P voices, shape (n, P)."""
     if rules.distance == "cosine":
         return lambda vectors: cosine_affinities(vectors, voices)
     if backend is None:
@@ -333,7 +335,8 @@ def _allowed(
     wanted = {"same": is_female, "other": not is_female}.get(rule)
     if wanted is None:
         wanted = bool(generator.integers(2))
-    return females == wanted
+    matches: NDArray[np.bool_] = females == wanted
+    return matches
 
 
 def _means(

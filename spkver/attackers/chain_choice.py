@@ -294,7 +294,7 @@ class BackendChoice:
     Attributes
     ----------
     name : str
-        Of the attacker.
+        Name of the attacker.
     chains : tuple of str
         Chains to choose from, simplest first, as ``spkver backend train --chain`` takes them; empty: `standard_chains`.
     folds : int
@@ -424,7 +424,7 @@ def fit_first_chain(
     Parameters
     ----------
     name : str
-        Of the attacker, for messages.
+        Name of the attacker, for messages.
     chains : sequence of str
     sessions : Embeddings
         Vectors of sessions that the training recordings are cut into.

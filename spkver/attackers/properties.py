@@ -59,7 +59,10 @@ def closeness(some: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray
     steps = np.divide(
         differences, resolutions, out=np.ones_like(differences), where=resolutions > 0
     )
-    return -(_JUMP * (differences > resolutions) + np.log(np.maximum(steps, 1)))
+    closeness_of_parts: NDArray[np.float64] = -(
+        _JUMP * (differences > resolutions) + np.log(np.maximum(steps, 1))
+    )
+    return closeness_of_parts
 
 
 @one_blas_thread()

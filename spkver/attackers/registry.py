@@ -443,7 +443,8 @@ def make_attacker(
             raise ConfigError(
                 f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none"
             )
-        return _WITHOUT_SETTINGS[row.base](name)
+        attacker: Attacker = _WITHOUT_SETTINGS[row.base](name)
+        return attacker
     if row.base in PRESETS:
         with naming(name):
             return classic_attacker(

@@ -192,7 +192,7 @@ class SpeechFiles:
         Parameters
         ----------
         name : str
-            Of the attacker, for the log.
+            Name of the attacker, for the log.
         source : Source
         training : TrainingSet
         versions : sequence of DataDir

@@ -286,7 +286,7 @@ class TrainedChoice(BackendChoice):
         See `spkver.extractors.ExtractorSettings`.
     """
 
-    settings: dict = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     device: str = "cpu"
     threads: int = 1
     window: float | None = None

@@ -101,7 +101,7 @@ class WarpEstimator:
     weights : ndarray of float64 of shape (K + 1, N)
         Trained without the speakers of each of the K folds, then on all.
     means : ndarray of float64 of shape (K + 1,)
-        Of the numbers.
+        Means of the numbers.
     bounds : (low, high)
         Estimates are clipped to this range.
     rmse, spread : float
@@ -141,7 +141,8 @@ class WarpEstimator:
             rows = np.full(len(cues), len(self.weights) - 1)
         with one_blas_thread():
             values = np.einsum("nm,nm->n", kernel, self.weights[rows]) + self.means[rows]
-        return np.clip(values, *self.bounds)
+        estimates: NDArray[np.float64] = np.clip(values, *self.bounds)
+        return estimates
 
 
 def warp_kernel(
@@ -153,8 +154,10 @@ def warp_kernel(
     size = some.shape[1]
     with one_blas_thread():
         if width:
-            return rbf_kernel(some, others, gamma=width / 2 / size)
-        return some @ others.T / size
+            kernel: NDArray[np.float64] = rbf_kernel(some, others, gamma=width / 2 / size)
+        else:
+            kernel = some @ others.T / size
+    return kernel
 
 
 @one_blas_thread()

@@ -209,7 +209,7 @@ def check_chain(
     ----------
     chain : tuple of ChosenStep
     dimension : int
-        Of the vectors.
+        Dimension of the vectors.
     counts : sequence of int
         Vectors of each speaker.
     is_adapted : bool
@@ -327,7 +327,7 @@ class Backend:
         Parameters
         ----------
         enrol, test : Embeddings
-            Of the enrolled and of the tested utterances.
+            Embeddings of the enrolled and of the tested utterances.
         trials : Trials
             A model is an enrolled speaker, with all its vectors, or else the id of one enrolled utterance; a segment is
             the id of a tested utterance.
@@ -521,8 +521,8 @@ def train_chain(
     calibrate = step_of(chain, "calibration")
     if calibrate is not None:  # the rest must be trained on the speakers of all folds but one
         n_trained = len(names) - -(-len(names) // calibrate.values["folds"])
-        fewest = np.sort(counts)[-n_trained:]
-        check_chain(chain[:-1], dimension, fewest, is_adapted=adapt is not None)
+        largest = np.sort(counts)[-n_trained:]
+        check_chain(chain[:-1], dimension, largest, is_adapted=adapt is not None)
     vectors = np.asarray(embeddings.vectors)
     digest = fingerprint(
         plain_chain(chain), embeddings.ids, embeddings.speakers, vectors, others, seed

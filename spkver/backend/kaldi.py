@@ -164,7 +164,8 @@ def length_normalised(transformed: Floats, psi: Floats, counts: NDArray[Any]) ->
         n.
     """
     squares = (transformed**2 / (psi + 1 / counts[:, None])).sum(axis=1)
-    return transformed * np.sqrt(len(psi) / squares)[:, None]
+    scaled: NDArray[Any] = transformed * np.sqrt(len(psi) / squares)[:, None]
+    return scaled
 
 
 def kaldi_plda_scores(
@@ -190,7 +191,7 @@ def kaldi_plda_scores(
     sessions_as : str
         "all", or "mean": the mean counts as one vector.
     length : str
-        Of a transformed vector: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", as it is: the
+        Length of vectors: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", as it is: the
         ratio by the book, that of `plda_scores`.
 
     Returns
@@ -245,7 +246,7 @@ def adapt_plda_unsupervised(
     ----------
     plda : KaldiPlda
     vectors : ndarray of shape (N, R)
-        Of any speakers.
+        Vectors of any speakers.
     mean_scale : float
         How much of the square of the difference of means counts as variance.
     within_scale, between_scale : float

@@ -140,7 +140,8 @@ def remove_directions(vectors: NDArray[Any], directions: NDArray[Any]) -> NDArra
     ----------
     Campbell, Sturim, Reynolds and Solomonoff, see the module.
     """
-    return vectors - (vectors @ directions.T) @ directions
+    projected: NDArray[Any] = vectors - (vectors @ directions.T) @ directions
+    return projected
 
 
 def fit_nap(
@@ -160,7 +161,7 @@ def fit_nap(
     Parameters
     ----------
     vectors : Supervectors, or ndarray or StoredArray of shape (S, D)
-        Of S sessions; those in a file are read by blocks.
+        Vectors of S sessions; files are read in blocks.
     rank : int
         Number of directions.
     scatter : str

@@ -112,7 +112,7 @@ class Sessions:
     @property
     def dimension(self) -> int:
         """R."""
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -150,12 +150,12 @@ def checked_vectors(
     if dimension is not None and array.shape[1] != dimension:
         text = f"expected {name} of {dimension} dimensions, got {array.shape[1]}"
         raise DataError(text, remedy="use vectors of one extractor and one chain throughout")
-    array = array.astype(np.float64, copy=False)
-    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    checked: Floats = array.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad.size:
         text = f"{bad.size} of {len(array)} {name} hold NaN or infinity: rows {few(bad.tolist())}"
         raise DataError(text, remedy="extract them anew, or leave them out")
-    return array
+    return checked
 
 
 @one_line

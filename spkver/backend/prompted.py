@@ -199,7 +199,7 @@ def score_sentences(
         See `adapt_words`.
     frames : Frames
     words : AlignedWords
-        Of the rows of `prompted`.
+        Words of the rows of `prompted`.
     prompted : PromptedTrials
     work : spkbase.work.Work
         Scores do not depend on the number of workers.
@@ -254,7 +254,7 @@ def minus_own_mixture(
     Parameters
     ----------
     scores : evaluation.trials.Scores
-        Of `score_sentences`.
+        Scores from `score_sentences`.
     mixture, sentences, frames, words, prompted, work
         As for `score_sentences`.
     priors : mapping of str to ndarray of shape (C, D)
@@ -294,4 +294,7 @@ def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) 
         n_frames = np.full(stop - start, len(frames))
         ratios.append(gmm.forward(densities, n_frames, graph, np.maximum)[1])
     equal = len(frames) * np.log(2)  # staying is as probable as going on
-    return equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()
+    totals: NDArray[np.float64] = (
+        equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()
+    )
+    return totals

@@ -175,9 +175,9 @@ def log_likelihood_ratios(
     Parameters
     ----------
     frames : ndarray of shape (T, D)
-        Of one segment.
+        Frames of one segment.
     means : iterable of ndarray of shape (C, D)
-        Of each model.
+        Means of each model.
     mixture : GaussianMixture
 
     Returns
@@ -213,7 +213,8 @@ def weighted_lengths(means: NDArray[Any], precisions: NDArray[Any]) -> NDArray[A
         products = means**2 * precisions
     else:
         products = means * gmm.of_each_gaussian(precisions, means)
-    return products.sum(axis=1, keepdims=True)
+    sums: NDArray[Any] = products.sum(axis=1, keepdims=True)
+    return sums
 
 
 def score_trials(
@@ -231,7 +232,7 @@ def score_trials(
     machines : SvmModels
         Weights in a file (`spkver.backend.open_svms`) are read where they are needed.
     tests : Supervectors
-        Of the tested segments, in any order.
+        Vectors of the tested segments, in any order.
     trials : evaluation.trials.Trials
         Models that share their segments (all models of one sentence, say) are scored as one matrix product; the cost
         follows the number of trials.
@@ -358,7 +359,7 @@ def score_joint_factors(
     ----------
     model : spkver.vectors.JointFactors
     enrolment, tests : Statistics
-        Of sessions by model, and of segments.
+        Statistics of sessions by model, and of segments.
     trials : evaluation.trials.Trials
     work : spkbase.work.Work
         Scores do not depend on the number of workers.

@@ -79,7 +79,7 @@ def self_trained_scores(
     sessions : Sessions
         Enrolled vectors of at least two models, at least one of them with two sessions that differ.
     tests : ndarray of shape (T, R)
-        Of the same domain as the enrolled; otherwise see `shifted_self_trained_scores`.
+        Vectors of the same domain as the enrolled; otherwise see `shifted_self_trained_scores`.
     models, segments : ndarray of int of shape (n,)
         The code of each trial's model, and the row of its tested vector.
     prior : float
@@ -187,7 +187,8 @@ def shifted_self_trained_scores(
             ratios.append(
                 plda.plda_scores(trained, each, tested, models, segments, sessions_as="mean")
             )
-        return np.mean(ratios, axis=0)
+        mean: Floats = np.mean(ratios, axis=0)
+        return mean
 
     for share in shares:
         decided = decide(scores, models, segments, n_tests=len(tests))

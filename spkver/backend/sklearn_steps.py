@@ -174,4 +174,7 @@ def _pair_score(estimator: Any, pairs: Any) -> NDArray[np.float64]:
     ids = numbered_ids(len(enrolled))
     rows = np.arange(len(enrolled))
     trials = Trials(ids, ids, rows, rows)
-    return estimator.backend_.score_vectors(Sessions(enrolled, rows), tested, trials).values
+    values: NDArray[np.float64] = estimator.backend_.score_vectors(
+        Sessions(enrolled, rows), tested, trials
+    ).values
+    return values

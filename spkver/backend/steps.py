@@ -154,11 +154,11 @@ class Step:
     needs : tuple of str
         Keys of `NEEDS`.
     fit : callable, optional
-        Of a map: takes the training vectors, then the speakers' codes or the vectors to adapt to where it needs them,
+        For a map: takes the training vectors, then the speakers' codes or the vectors to adapt to where it needs them,
         and the parameters by name; returns one or several maps. Of a scorer: takes `Training` and the values of the
         parameters; returns its model.
     score : callable, optional
-        Of a scorer: takes its model, the values, enrolled `Sessions`, tested vectors, and codes of the trials; returns
+        For a scorer: takes its model, the values, enrolled `Sessions`, tested vectors, and codes of the trials; returns
         the scores.
     model : type, optional
         Dataclass of arrays that a scorer learns, and a file holds; the last axis of its first array is the dimension.

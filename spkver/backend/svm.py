@@ -86,7 +86,7 @@ class SvmConfig:
     Attributes
     ----------
     tolerance : float
-        Of the solver's stopping rule.
+        Tolerance of the solver's stopping rule.
     cost : float or None
         Penalty C; by default 1 / mean of the kernel's diagonal, for each model.
     balanced : bool

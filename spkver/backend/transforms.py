@@ -45,7 +45,14 @@ WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
 
 
 @one_blas_thread()
-def scatter(vectors: Rows, means: Floats, groups: NDArray[np.integer], weights: Floats) -> Floats:
+def scatter(
+    vectors: Rows,
+    means: Floats,
+    groups: NDArray[np.integer],
+    weights: Floats,
+    *,
+    block_size: int = _ROWS,
+) -> Floats:
     """Return the weighted scatter of vectors about the means of their groups: sum_i w_i (x_i - m_g) (x_i - m_g)^T.
 
     Parameters
@@ -55,6 +62,8 @@ def scatter(vectors: Rows, means: Floats, groups: NDArray[np.integer], weights: 
     groups : ndarray of int of shape (N,)
         Group of each vector.
     weights : ndarray of float64 of shape (N,)
+    block_size : int
+        Vectors in memory at once; the last bits of the sums depend on it.
 
     Returns
     -------
@@ -62,13 +71,15 @@ def scatter(vectors: Rows, means: Floats, groups: NDArray[np.integer], weights: 
         Symmetric.
     """
     total = np.zeros((vectors.shape[1], vectors.shape[1]))
-    for start, stop in chunk_bounds(len(vectors), _ROWS):
+    for start, stop in chunk_bounds(len(vectors), block_size):
         block = np.asarray(part(vectors, start, stop), np.float64) - means[groups[start:stop]]
         total += block.T @ (block * weights[start:stop, None])
     return (total + total.T) / 2
 
 
-def class_sums(vectors: Rows, codes: NDArray[np.integer]) -> tuple[Floats, Floats]:
+def class_sums(
+    vectors: Rows, codes: NDArray[np.integer], *, block_size: int = _ROWS
+) -> tuple[Floats, Floats]:
     """Return the number of vectors of each class, and their sum.
 
     Parameters
@@ -76,6 +87,8 @@ def class_sums(vectors: Rows, codes: NDArray[np.integer]) -> tuple[Floats, Float
     vectors : ndarray or StoredArray of shape (N, R)
     codes : ndarray of int of shape (N,)
         Class of each vector.
+    block_size : int
+        See `scatter`.
 
     Returns
     -------
@@ -87,7 +100,7 @@ def class_sums(vectors: Rows, codes: NDArray[np.integer]) -> tuple[Floats, Float
 
     counts = np.bincount(codes).astype(np.float64)
     sums = np.zeros((len(counts), vectors.shape[1]))
-    for start, stop in chunk_bounds(len(vectors), _ROWS):
+    for start, stop in chunk_bounds(len(vectors), block_size):
         rows = np.arange(stop - start)
         members = csr_array((np.ones(len(rows)), (codes[start:stop], rows)), (len(sums), len(rows)))
         sums += members @ np.asarray(part(vectors, start, stop), np.float64)
@@ -102,7 +115,8 @@ def class_means(vectors: Rows, codes: NDArray[np.integer]) -> Floats:
 
 def mean(vectors: Rows) -> Floats:
     """Return the mean of vectors (N, R), shape (R,)."""
-    return class_means(vectors, np.zeros(len(vectors), np.int64))[0]
+    total: NDArray[np.float64] = class_means(vectors, np.zeros(len(vectors), np.int64))[0]
+    return total
 
 
 def total_covariance(vectors: Rows) -> Floats:
@@ -318,7 +332,13 @@ Map = AffineMap | LengthNorm | Projection
 
 
 @one_blas_thread()
-def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray[Any] | None = None) -> Floats:
+def apply_maps(
+    maps: Sequence[Map],
+    vectors: Rows,
+    *,
+    names: NDArray[Any] | None = None,
+    block_size: int = _ROWS,
+) -> Floats:
     """Return vectors after map upon map, some thousand rows at a time.
 
     Parameters
@@ -327,6 +347,8 @@ def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray[Any] | None
     vectors : ndarray or StoredArray of shape (N, R)
     names : ndarray of str of shape (N,), optional
         For errors; row numbers by default.
+    block_size : int
+        Vectors in memory at once.
 
     Returns
     -------
@@ -340,7 +362,7 @@ def apply_maps(maps: Sequence[Map], vectors: Rows, *, names: NDArray[Any] | None
     if names is None:
         names = np.arange(len(vectors)).astype(object)
     blocks = []
-    for start, stop in chunk_bounds(len(vectors), _ROWS):
+    for start, stop in chunk_bounds(len(vectors), block_size):
         block = np.array(part(vectors, start, stop), np.float64)
         for step in maps:
             if isinstance(step, Projection):
@@ -397,10 +419,10 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
         return lower
     values, directions = np.linalg.eigh(covariance)
     directions = signed(directions[:, ::-1])
-    scaled = directions / np.sqrt(values[::-1])
+    root: Floats = directions / np.sqrt(values[::-1])
     if kind == "symmetric":
-        return scaled @ directions.T
-    return scaled
+        root = root @ directions.T
+    return root
 
 
 def inverse(covariance: Floats) -> Floats:
@@ -532,7 +554,7 @@ def fit_lda(
     rank : int, optional
         Number of directions, at most C - 1 and R; that many by default.
     shrink : float, optional
-        Of the covariance within classes.
+        Shrinkage of the covariance within classes.
     convention : {"book", "sidekit"}
         Classes weighted by their size, as scatter matrices are defined; or what SIDEKIT 1.3.2 computes, for comparisons
         alone: no class is weighted, and the upper triangle of the (not symmetric) product S_b S_w^-1 is taken for a

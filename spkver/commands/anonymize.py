@@ -190,7 +190,7 @@ def anonymize_vectors(
 
 
 def _sexes(paths: Iterable[Path], speakers: set[str]) -> Mapping[str, str]:
-    """Sex of each speaker that a list names; two lists may not contradict each other."""
+    """Return the sex of each speaker that a list names; two lists may not contradict each other."""
     from spkver.datadir import match_sexes, read_sexes
 
     known: dict[str, str] = {}

@@ -185,12 +185,12 @@ def make_librispeech_sets(
     output : path
         Folder of the data directories.
     year : {"2022", "2024", "2026"}
-        Of the challenge, which has lists by sex or across the sexes.
+        Year of the challenge, whose lists are by sex or across the sexes.
     lists : path, optional
         Folder with the challenge's ``libri_*_enrolls/enrolls`` and ``libri_*_trials_*/trials``. Missing lists across
         the sexes are made from those by sex: every enrolled speaker against every trial utterance.
     seed : int
-        Of the draws without lists.
+        Seed of the draws without lists.
 
     Raises
     ------
@@ -501,7 +501,7 @@ def write_prepared(
 
 
 def _read_sexes(path: Path, problems: Problems) -> dict[str, str]:
-    """Sex of each speaker; names may hold further bars."""
+    """Return the sex of each speaker; names may contain bars too."""
     lines: list[str] = []
     with problems.noted():
         lines = read_text_bytes(path).decode("utf-8", "replace").splitlines()
@@ -523,7 +523,7 @@ def _read_sexes(path: Path, problems: Problems) -> dict[str, str]:
 
 
 def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) -> dict[str, Path]:
-    """Recordings of a subset by id; their headers are read, other and hidden files are ignored."""
+    """Return the recordings of a subset by id, and check their headers; other and hidden files are ignored."""
     recordings = {}
     for path in sorted(folder.glob("*/*/*")):
         if path.suffix.lower() != ".flac" or path.name.startswith("."):
@@ -547,7 +547,7 @@ def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) ->
 
 
 def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
-    """Words of each utterance of a subset; an utterance may have none."""
+    """Return the words of each utterance of a subset; an utterance may have none."""
     transcripts: dict[str, str] = {}
     for path in sorted(folder.glob("*/*/*.trans.txt")):
         if path.name.startswith("."):
@@ -609,7 +609,7 @@ def _report(names: Set[str], text: str, file: Path, remedy: str, problems: Probl
 def _read_labels(
     file: Path, session: str, before: dict[str, str], problems: Problems
 ) -> dict[str, str]:
-    """Labels of one dialogue, in the lines that begin with a time; lines of single annotators do not."""
+    """Return the labels of one dialogue, from the lines that begin with a time; the others are of single annotators."""
     lines: list[str] = []
     with problems.noted():
         lines = read_text_bytes(file).decode("latin-1").splitlines()

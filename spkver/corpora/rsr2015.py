@@ -488,7 +488,7 @@ class Rsr2015:
     Attributes
     ----------
     gender, partition : str
-        Of the experiment.
+        Sex and partition of the experiment.
     recordings : dict of str -> path
         All recordings of the lists.
     ubm : tuple of str
@@ -548,7 +548,7 @@ class ListOptions:
     partition : {"eval", "dev"}
         Which speakers are enrolled and tested.
     part : {1, 2, 3}
-        Of the corpus: sentences, commands or digits.
+        Part of the corpus: sentences, commands or digits.
     target, nontarget : sequence of {"TC", "TW", "IC", "IW"}
         Which trials count as target and as nontarget; trials of other types are left out.
     speakers : SpeakerRanges

@@ -254,7 +254,7 @@ class CorpusSize:
     Attributes
     ----------
     n_speakers : int
-        Of each sex, 3 to 999: a background speaker and two speakers for trials.
+        Number for each sex, 3 to 999: at least a background speaker and two speakers for trials.
     n_sentences : int
         1 to 30; in part 3 4 to 13 sequences of digits, of which the first three enrol.
     n_sessions : int
@@ -438,11 +438,11 @@ class Sizes:
     training : int
         Training speakers of each sex.
     enrolment_utterances, trial_utterances, training_utterances : int
-        Of each speaker.
+        Numbers for each speaker.
     sentences : int
         In an utterance.
     seed : int
-        Of all draws.
+        Seed of all draws.
     """
 
     enrolled_f: int = 16

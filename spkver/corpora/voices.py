@@ -375,7 +375,8 @@ def transmit(speech: np.ndarray, session: Session, random: np.random.Generator) 
     noise_power = np.mean(np.square(noise, dtype=np.float64))
     noise *= np.sqrt(power / noise_power * 10 ** (-session.signal_to_noise / 10))
     recorded = (recorded + noise) * np.float32(10 ** (session.level / 20) / np.sqrt(power))
-    return np.clip(recorded, -1, 1, dtype=np.float32)
+    clipped: np.ndarray = np.clip(recorded, -1, 1, dtype=np.float32)
+    return clipped
 
 
 def filter_from_gains(frequencies: np.ndarray, gains: np.ndarray, *, n_taps: int) -> np.ndarray:
@@ -602,7 +603,7 @@ def _check(status: int, argument: str) -> None:
 
 
 def _microphone(random: np.random.Generator, variability: Variability) -> np.ndarray:
-    """Random gains over frequency, falling off beyond a random band."""
+    """Return a filter of random gains over frequency, which fall off outside a random band."""
     gains = variability.channel_gain * bounded_normal(random, len(_KNOTS))
     low = random.uniform(*variability.channel_low)
     high = random.uniform(*variability.channel_high)
@@ -613,13 +614,13 @@ def _microphone(random: np.random.Generator, variability: Variability) -> np.nda
 
 
 def _room(random: np.random.Generator, variability: Variability) -> np.ndarray:
-    """Direct sound, a few early reflections, and noise that decays exponentially."""
+    """Return a room's response: direct sound, a few early reflections, and noise that decays exponentially."""
     reverberation = random.uniform(*variability.reverberation)
     ratio = random.uniform(*variability.direct_to_reverberant)
     # down by 36 dB at the end
     time = np.arange(int(0.6 * reverberation * SAMPLE_RATE)) / SAMPLE_RATE
     decay = np.exp(-3 * np.log(10) * time / reverberation)
-    response = random.standard_normal(len(time)) * decay
+    response: np.ndarray = random.standard_normal(len(time)) * decay
     response[: int(0.004 * SAMPLE_RATE)] = 0
     early = random.integers(int(0.002 * SAMPLE_RATE), int(0.03 * SAMPLE_RATE), 6)
     response[early] += 6 * random.choice([-1, 1], len(early)) * decay[early]
@@ -649,7 +650,7 @@ def _noise(kind: str, n_samples: int, random: np.random.Generator) -> np.ndarray
 def _voice_quality(
     speech: np.ndarray, voice: Voice, session: Session, random: np.random.Generator
 ) -> np.ndarray:
-    """Shimmer, breath and spectral tilt."""
+    """Add shimmer, breath and spectral tilt."""
     from scipy.signal import lfilter
 
     period = SAMPLE_RATE / voice.pitch

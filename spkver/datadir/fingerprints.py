@@ -66,7 +66,7 @@ def fingerprint(samples: NDArray[np.number], rate: int) -> Fingerprint:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     References
@@ -185,13 +185,16 @@ def _fingerprint_of(path: Path) -> Fingerprint:
 def _directions(
     fingerprints: Sequence[Fingerprint], mean: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Rhythms less the mean, of norm 1."""
+    """Return rhythms minus their mean, scaled to norm 1."""
     rhythms = np.array([part.rhythm for part in fingerprints]) - mean
-    return rhythms / np.maximum(np.linalg.norm(rhythms, axis=1, keepdims=True), np.float32(_LEAST))
+    directions: NDArray[np.float32] = rhythms / np.maximum(
+        np.linalg.norm(rhythms, axis=1, keepdims=True), np.float32(_LEAST)
+    )
+    return directions
 
 
 def _nearest(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> set[tuple[int, int]]:
-    """Each row with its nearest columns; it may be one of them itself."""
+    """Return each row with its nearest columns, which may include the row itself."""
     n_nearest = min(1 + _NEAREST, len(columns))
     pairs = set[tuple[int, int]]()
     for start in range(0, len(rows), _BLOCK):
@@ -203,7 +206,7 @@ def _nearest(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> set[tup
 
 
 def _changing(signs: NDArray[np.uint8], loud: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Signs as 1 and -1 less their mean over time, on average of norm 1 in loud frames; 0 in quiet ones."""
+    """Return signs, 1 or -1, minus their mean over time, of norm 1 on average in loud frames; 0 in quiet frames."""
     values = 2 * np.unpackbits(signs, axis=1).astype(np.float32) - 1
     means = (values * loud).sum(axis=0) / loud.sum()
     centred = (values - means) * loud
@@ -212,12 +215,13 @@ def _changing(signs: NDArray[np.uint8], loud: NDArray[np.float32]) -> NDArray[np
 
 
 def _sums_along_diagonals(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Sums of elements (t, t + shift) for each shift up to `_FURTHEST` in both directions."""
+    """Return the sum of the elements (t, t + shift) for each shift up to `_FURTHEST` in both directions."""
     n_rows, n_columns = matrix.shape
     behind = max(0, n_rows - n_columns) + _FURTHEST
     padded = np.pad(matrix, ((0, 0), (_FURTHEST, behind)))
     down, right = padded.strides
     shape = (2 * _FURTHEST + 1, n_rows)
-    return np.lib.stride_tricks.as_strided(
-        padded, shape, (right, down + right), writeable=False
-    ).sum(axis=1)
+    strides = (right, down + right)
+    diagonals = np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
+    sums: NDArray[np.float32] = diagonals.sum(axis=1)
+    return sums

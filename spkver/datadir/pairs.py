@@ -40,7 +40,7 @@ class Similarities(NamedTuple):
     Attributes
     ----------
     cepstra, levels, voices : ndarray of float of shape (n, m), optional
-        Of any scale.
+        Similarities on any scale.
     information : ndarray of float of shape (n, m), optional
         `shared_information` of words in nats; 0 where words were not recognised.
     words : ndarray of float of shape (n, m), optional
@@ -98,7 +98,7 @@ def decide(
     beside = _pointers(similarities, owners, _BESIDE)
     if similarities.information is not None:
         clear["words"] = pointed_at(similarities.information, owners, least=_NATS, gap=_NATS)
-    alone = _says_alone(owners, None if are_recognised else texts)
+    alone = _says_alone(owners, texts) & (not are_recognised)
     n_recordings = len(similarities.levels)
     decided = np.full(n_recordings, -1)
     for row in range(n_recordings):
@@ -280,8 +280,9 @@ def _decide_texts(
 ) -> NDArray[np.intp]:
     """Return an original of the text that each recording points at, if sources agree."""
     decided = np.full(len(similarities.levels), -1)
-    known = np.flatnonzero(np.array(texts or [], dtype=bool))  # empty texts are not known
-    if texts is None or not len(known):
+    texts = texts or []
+    known = np.flatnonzero(np.array(texts, dtype=bool))  # empty texts are not known
+    if not len(known):
         return decided
     kinds = _codes([text for text in texts if text])
     pointers = []
@@ -325,7 +326,10 @@ def _scores(similarity: NDArray[np.floating], axis: int) -> NDArray[np.float64]:
     """Return robust z over an axis."""
     above = similarity - np.median(similarity, axis=axis, keepdims=True)
     deviation = _MAD * np.median(np.abs(above), axis=axis, keepdims=True)
-    return np.divide(above, deviation, out=np.zeros(above.shape), where=deviation > 0)
+    scores: NDArray[np.float64] = np.divide(
+        above, deviation, out=np.zeros(above.shape), where=deviation > 0
+    )
+    return scores
 
 
 def _sum_over_shared(

@@ -362,7 +362,7 @@ def _sorted_entries(entries: Mapping[str, str]) -> _Entries:
 
 
 def _note_alone(utterances: Collection[str], name: str, problems: Problems) -> None:
-    """Note utterances that one list has and the other has not."""
+    """Report utterances that are in one list only."""
     if utterances:
         text = f"{len(utterances)} utterances of {name} are not in the other list: {few(utterances, repr)}"
         problems.add(text, remedy="add them to the other list, or remove them from this one")
@@ -475,7 +475,7 @@ def _cut(item: tuple[str, tuple[Path, int]], folder: Path) -> Path:
 
 
 def _own_recordings(folder: Path) -> dict[str, Path]:
-    """The recordings of a folder without lists, by the names of their files."""
+    """Return the recordings of a folder without lists, by the names of their files."""
     files: dict[str, Path] = {}
     twice: list[str] = []
     for path in sorted(folder.glob("wav/[!.]*")):
@@ -491,7 +491,7 @@ def _own_recordings(folder: Path) -> dict[str, Path]:
 
 
 def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -> dict[str, str]:
-    """Id to the rest of its line; nothing if the list is wrong, or missing and not needed."""
+    """Return the rest of the line of each id; nothing if the list is wrong, or missing and not needed."""
     if not needed and not path.exists():
         return {}
     try:
@@ -506,7 +506,7 @@ def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -
 
 
 def _speakers(folder: Path, problems: Problems) -> dict[str, str]:
-    """Utterance to speaker, of `utt2spk` and `spk2utt`, which must agree if both exist."""
+    """Return the speaker of each utterance, from `utt2spk` and `spk2utt`, which must agree if both exist."""
     first = folder / "utt2spk"
     second = folder / "spk2utt"
     speakers = _table(first, "utterance speaker", problems, needed=not second.exists())
@@ -561,7 +561,7 @@ def _check_known(
 
 
 def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) -> dict[str, Path]:
-    """Paths of the audio files, where they are found."""
+    """Return the paths of the audio files that exist, and report the others."""
     file = folder / "wav.scp"
     folder = folder.resolve()
     bases = list(dict.fromkeys((folder, Path.cwd(), folder.parent, folder.parent.parent)))
@@ -592,7 +592,7 @@ def _as_id(name: str) -> str:
 
 
 def _joined(parts: tuple[str, ...]) -> str:
-    """Names of folders and of the file, joined by hyphens; a name that begins with the previous one replaces it."""
+    """Join the names of folders and of a file by hyphens; a name that begins with the previous one replaces it."""
     name = parts[0]
     for part in parts[1:]:
         name = part if part.startswith(name) else f"{name}-{part}"

@@ -47,11 +47,11 @@ class SplitRules:
     Attributes
     ----------
     training_share : float
-        Of the speakers of each sex, rounded, at least one.
+        Share of the speakers of each sex, rounded, at least one.
     enrolment_utterances : int
-        Of each test speaker.
+        Number for each test speaker.
     seed : int
-        Of all draws.
+        Seed of all draws.
     """
 
     training_share: float = 1 / 3
@@ -159,7 +159,7 @@ def split_datadir(
 
 
 def drop_missing(datadir: DataDir, twin: DataDir) -> tuple[DataDir, list[str]]:
-    """Return a data directory, without lists, of the utterances that its anonymised twin has, and the others' ids.
+    """Return the part of a data directory that its anonymised twin has too, without lists, and the ids of the rest.
 
     If the twin has fewer than half of them, nothing is left out: then its names are others.
     """
@@ -213,7 +213,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     Parameters
     ----------
     split : Split
-        Of the original.
+        Split of the original.
     twin : DataDir
         With the same utterances of the same speakers; their names may have one ending more, such as ``_anon``.
     suffix : str
@@ -332,13 +332,13 @@ def _draw_speakers(
 
 
 def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
-    """What all names of an anonymised copy have behind those of the original; empty if they are the same."""
+    """Return the ending that only the names of the anonymised copy have; empty if the names are equal."""
     tried = {""}
     for first in (min(speakers), max(speakers)):
         tried |= {name.removeprefix(first) for name in twin.recordings if name.startswith(first)}
 
     def order(ending: str) -> tuple[int, int, str]:
-        """Most names first, then the shortest ending."""
+        """Sort by the number of names, the largest first, then by the length of the ending."""
         count = sum(name + ending in twin.recordings for name in speakers)
         return -count, len(ending), ending
 

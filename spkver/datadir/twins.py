@@ -87,18 +87,20 @@ def duration_changes(
     """
     headers = list(Work(jobs).map(audio_header, [*original, *anonymised]))
     seconds = np.array([header.seconds for header in headers]).reshape(2, -1)
-    return seconds[1] / seconds[0] - 1
+    changes: NDArray[np.float64] = seconds[1] / seconds[0] - 1
+    return changes
 
 
 def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
-    """Some samples of the first channel, as 16-bit integers."""
+    """Read some samples of the first channel, as 16-bit integers."""
     try:
         with open_audio(path) as file:
             file.seek(start)
             samples = file.read(count, dtype="float32", always_2d=True)[:, 0]
     except DataError:  # a codec that cannot seek, such as shorten, or broken
         samples = read_audio(path, channel=0).samples[start : start + count]
-    return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
+    integers: NDArray[np.int16] = np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
+    return integers
 
 
 def _check_copies(

@@ -127,7 +127,7 @@ def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     Returns
@@ -143,7 +143,8 @@ def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
             for name, (middle, spread) in PROSODY.items()
         ]
     )
-    return np.clip(np.nan_to_num(vector, posinf=0, neginf=0), -10, 10)
+    clipped: NDArray[np.float64] = np.clip(np.nan_to_num(vector, posinf=0, neginf=0), -10, 10)
+    return clipped
 
 
 def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[str, float]:
@@ -196,7 +197,8 @@ def energy_contour(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     edges = np.round([centres - half, centres + half])
     first, last = np.clip(edges, 0, len(samples)).astype(np.int64)
     power = np.maximum(sums[last] - sums[first], 0) / np.maximum(last - first, 1)
-    return 10 * np.log10(power + 1e-20)
+    decibels: NDArray[np.float64] = 10 * np.log10(power + 1e-20)
+    return decibels
 
 
 @one_blas_thread()
@@ -230,7 +232,8 @@ def session_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
         10 * np.mean(waves == 0),
     ]
     parts = (means - _MIDDLE) / _SPREAD, (deviations - _DEVIATION) / _OF_DEVIATIONS, others
-    return np.clip(np.concatenate(parts), -10, 10)
+    clipped: NDArray[np.float64] = np.clip(np.concatenate(parts), -10, 10)
+    return clipped
 
 
 def silence(samples: NDArray[Any], rate: int, spectra: NDArray[Any]) -> NDArray[np.bool_]:
@@ -293,7 +296,7 @@ def band_levels(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
 
 
 def _pitch(hertz: NDArray[Any]) -> dict[str, float]:
-    """Level, range and movement of the pitch of frames with voice."""
+    """Return statistics of the level, range and movement of the pitch of voiced frames."""
     voiced = np.flatnonzero(hertz > 0)
     if len(voiced) < _LEAST:
         return {}
@@ -330,7 +333,7 @@ def _pitch(hertz: NDArray[Any]) -> dict[str, float]:
 
 
 def _turns(voiced: NDArray[np.bool_], sound: NDArray[np.bool_]) -> dict[str, float]:
-    """How much is voiced, and how long voice, what lies between, and pauses last."""
+    """Return the shares of voiced frames and pauses, and the lengths of voiced and unvoiced stretches and of pauses."""
     pauses = [(start, stop) for start, stop in _stretches(~sound) if stop - start >= _PAUSE]
     spoken = np.ones(len(voiced), bool)
     for start, stop in pauses:
@@ -356,7 +359,7 @@ def _turns(voiced: NDArray[np.bool_], sound: NDArray[np.bool_]) -> dict[str, flo
 def _loudness(
     level: NDArray[Any], voiced: NDArray[np.bool_], strength: NDArray[Any]
 ) -> dict[str, float]:
-    """The energy of frames with sound, below the loud ones; how periodic voice is."""
+    """Return statistics of the energy of frames with sound, below the loud ones, and of the periodicity of voice."""
     sounding = level > -_SOUND_DB
     values = level[sounding]
     changes = np.diff(level)[sounding[1:] & sounding[:-1]]
@@ -380,7 +383,7 @@ def _loudness(
 
 
 def _syllables(level: NDArray[Any], voiced: NDArray[np.bool_]) -> dict[str, float]:
-    """Peaks of the smoothed energy with voice, between which it falls: about one a syllable."""
+    """Return statistics of the peaks of the smoothed energy of voiced frames: about one for each syllable."""
     from scipy.signal import find_peaks
 
     kernel = np.hanning(_SMOOTHING + 2)[1:-1]
@@ -399,7 +402,7 @@ def _syllables(level: NDArray[Any], voiced: NDArray[np.bool_]) -> dict[str, floa
 
 
 def _modulations(level: NDArray[Any]) -> dict[str, float]:
-    """Logarithms of the shares of octaves of modulation in the energy: the rhythm of syllables and of sounds."""
+    """Return the log shares of octaves of the energy's modulation: the rhythm of syllables and sounds."""
     contour = np.maximum(level, -_SOUND_DB)
     power = np.abs(np.fft.rfft((contour - contour.mean()) * np.hanning(len(contour)))) ** 2
     rates = np.fft.rfftfreq(len(contour), FRAME_SHIFT)
@@ -414,7 +417,7 @@ def _modulations(level: NDArray[Any]) -> dict[str, float]:
 
 
 def _stretches(frames: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First and last frame + 1 of each run of true ones."""
+    """Return the first frame of each run of true values, and the first one after the run."""
     edges = np.flatnonzero(np.diff(np.pad(frames.astype(np.int8), 1)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
@@ -433,7 +436,7 @@ def _skewness(values: NDArray[Any]) -> float:
 
 
 def _frames(samples: NDArray[Any], rate: int) -> NDArray[Any]:
-    """Frames as views, shape (T, window)."""
+    """Return frames as views, shape (T, window)."""
     return np.lib.stride_tricks.sliding_window_view(samples, round(_WINDOW * rate))[
         :: round(FRAME_SHIFT * rate)
     ]

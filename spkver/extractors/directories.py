@@ -273,7 +273,7 @@ def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
 
 
 def _origin(path: Path) -> str:
-    """Digest of what the vectors of a file were made from; empty if the file is missing, foreign or damaged."""
+    """Return the digest of what the vectors of a file were made from; empty if it is missing, foreign or damaged."""
     try:
         if path.suffix == ".npz":
             return str(json.loads(str(read_npz(path, "attributes")["attributes"]))["origin"])

@@ -114,7 +114,7 @@ def slaney_filters(*, rate: int, n_fft: int, n_mels: int) -> NDArray[np.float64]
 def _kaldi_tables(
     rate: int, n_mels: int, shape: str, dtype: np.dtype
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Window (n,) and filters (bins, n_mels), which leave out the bin at half the rate."""
+    """Return the window (n,) and the filters (bins, n_mels); the bin at half the rate has no weight."""
     window = round(_WINDOW * rate)
     n_fft = _fft_length(window)
     cosine = np.cos(2 * np.pi * np.arange(window) / (window - 1))
@@ -133,11 +133,12 @@ def _kaldi_mel(frequency: NDArray[Any] | float) -> NDArray[Any]:
 
 
 def _triangles(edges: NDArray[Any], points: NDArray[Any]) -> NDArray[np.float64]:
-    """Triangles that rise from an edge to the next and fall to the one after, of height 1, at some points."""
+    """Return triangles of height 1 at some points; each rises from an edge to the next and falls to the one after."""
     widths = np.diff(edges)[:, None]
     rising = (points - edges[:-2, None]) / widths[:-1]
     falling = (edges[2:, None] - points) / widths[1:]
-    return np.maximum(0, np.minimum(rising, falling))
+    triangles: NDArray[np.float64] = np.maximum(0, np.minimum(rising, falling))
+    return triangles
 
 
 def _fft_length(window: int) -> int:

@@ -47,7 +47,6 @@ WINDOW = 30.0
 _PIP = "onnx onnxruntime"
 _SECOND = 100  # frames
 _SEGMENT = 100  # frames of CAM++ that share a context
-_WINDOWS = 64  # of GE2E side by side, so that memory does not grow with the recording
 
 
 class Graph:
@@ -96,7 +95,7 @@ class Graph:
         )
 
     def convolve(self, x: str, name: str, *, stride: int = 1, dilation: int = 1) -> str:
-        """Convolve frames, or maps of bands by frames, whose bands alone have the stride; 0 beyond the edges."""
+        """Convolve frames, or maps of bands and frames, of which only bands have the stride; 0 beyond the edges."""
         kernel = self.weight(f"{name}.weight")
         taps = kernel.shape[2:]
         parts = [kernel]
@@ -220,7 +219,7 @@ def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
     graph = Graph("GE2E", tensors)
 
     def gates(name: str) -> NDArray[np.float32]:
-        """Input, forget, cell, output in the order of ONNX."""
+        """Return the weights of the gates in ONNX's order: input, output, forget, cell."""
         given, forget, cell, out = np.split(graph.weight(name), 4)
         return np.concatenate([given, out, forget, cell])[None]
 
@@ -355,12 +354,19 @@ def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
 def embed_frames(samples: NDArray[Any], rate: int, network: Network) -> NDArray[np.float32]:
     """Return the vector (D,) of samples by a network that takes Kaldi's filterbanks, as CAM++ does."""
     frames = kaldi_filterbanks(samples, rate=rate, n_mels=network.n_mels, shape=network.shape)
-    return network.run(frames[None])[0]
+    vector: NDArray[np.float32] = network.run(frames[None])[0]
+    return vector
 
 
 @one_blas_thread()
 def embed_windows(
-    samples: NDArray[Any], rate: int, network: Network, *, window: int = 160, hop: int = 80
+    samples: NDArray[Any],
+    rate: int,
+    network: Network,
+    *,
+    window: int = 160,
+    hop: int = 80,
+    batch: int = 64,
 ) -> NDArray[Any]:
     """Return the mean of the vectors of all windows of samples by a network that takes mel spectra, as GE2E does.
 
@@ -371,6 +377,8 @@ def embed_windows(
     rate : int [Hz]
     network : Network
     window, hop : int [frames of 10 ms]
+    batch : int
+        Windows that the network takes at once, so that memory does not grow with the recording.
 
     Returns
     -------
@@ -383,7 +391,7 @@ def embed_windows(
     starts = window_starts(len(frames), window=window, hop=hop)
     views = np.lib.stride_tricks.sliding_window_view(frames, window, axis=0)
     cut = views[starts].transpose(0, 2, 1)
-    vectors = [network.run(cut[low : low + _WINDOWS]) for low in range(0, len(cut), _WINDOWS)]
+    vectors = [network.run(cut[low : low + batch]) for low in range(0, len(cut), batch)]
     mean = np.concatenate(vectors).mean(axis=0)
     unit: NDArray[Any] = mean / np.linalg.norm(mean)
     return unit
@@ -442,7 +450,7 @@ def _extraction(
 
 
 def _fits(nodes: Sequence[Any], n_axes: int) -> bool:
-    """Whether there is one tensor of floats with so many axes; the file may leave the shape open."""
+    """Return whether there is one tensor of floats with so many axes; a file may leave the shape open."""
     return (
         len(nodes) == 1 and nodes[0].type == "tensor(float)" and len(nodes[0].shape) in (0, n_axes)
     )

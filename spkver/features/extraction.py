@@ -256,7 +256,7 @@ def extract_features(
     destination : path
         The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id.
     seed : int
-        Of the dither; each recording has its own generator, made from the seed and its id.
+        Seed of the dither; each recording has its own generator, made from the seed and its id.
     work : spkbase.work.Work
         Worker processes; the store does not depend on them.
 

@@ -252,7 +252,7 @@ def normalise(
     if not speech.any():
         return frames
     selected = frames[speech]
-    centred = frames - selected.mean(axis=0)
+    centred: NDArray[Any] = frames - selected.mean(axis=0)
     if variance:
         spread = selected.std(axis=0)
         centred /= np.where(is_constant(selected) | (spread == 0), 1.0, spread)

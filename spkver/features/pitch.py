@@ -388,7 +388,7 @@ def rapt_track(samples: NDArray[Any], rate: int) -> PitchTrack:
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Of any level.
+        Samples at any level.
     rate : int [Hz]
 
     Returns
@@ -450,7 +450,10 @@ def correlations(frames: NDArray[Any], window: int, quiet: float) -> NDArray[np.
     np.cumsum(np.square(frames, dtype=np.float64), axis=1, out=sums[:, 1:])
     energies = np.maximum(sums[:, window:] - sums[:, :-window], 0) + quiet
     scale = np.sqrt(energies[:, :1] * energies)
-    return np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0)
+    correlations: NDArray[np.float64] = np.divide(
+        products, scale, out=np.zeros_like(scale), where=scale > 0
+    )
+    return correlations
 
 
 def best_path(gains: NDArray[Any], octaves: NDArray[Any]) -> NDArray[np.intp]:

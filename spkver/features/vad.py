@@ -153,14 +153,16 @@ def energy_vad(
         means = posterior.T @ x / count
         variances = np.maximum((posterior * (x[:, None] - means) ** 2).sum(axis=0) / count, 1e-3)
     loudest = int(np.argmax(means))
-    return x > means[loudest] - alpha * math.sqrt(variances[loudest])
+    speech: NDArray[np.bool_] = x > means[loudest] - alpha * math.sqrt(variances[loudest])
+    return speech
 
 
 def percentile_vad(log_energy: NDArray[Any], *, percentile: float = 10.0) -> NDArray[np.bool_]:
     """Label as speech the frames louder than the given percentile of the log-energies."""
     if not len(log_energy):
         return np.zeros(0, bool)
-    return log_energy > np.percentile(log_energy, percentile)
+    speech: NDArray[np.bool_] = log_energy > np.percentile(log_energy, percentile)
+    return speech
 
 
 def read_labels(
@@ -262,7 +264,7 @@ def _wiener_gain(
 ) -> NDArray[Any]:
     """Gain (K, B, 33): p[t] / A[t] = e / (e + n) with e = .75 p[t-1] + .25 max(A - n, 0)."""
     dtype = magnitude.dtype
-    estimate = magnitude - noise
+    estimate: NDArray[Any] = magnitude - noise
     np.maximum(estimate, 0, out=estimate)
     estimate *= dtype.type(1 - _MEMORY)
     # the smallest number keeps digital silence from 0 / 0

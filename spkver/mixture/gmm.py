@@ -106,8 +106,10 @@ def of_each_gaussian(factors: NDArray[Any], values: NDArray[Any]) -> NDArray[Any
     array([[2., 7.]])
     """
     if len(factors.shape) == 2:
-        return values * factors
-    return np.matmul(factors, values[..., None])[..., 0]
+        products: NDArray[Any] = values * factors
+    else:
+        products = np.matmul(factors, values[..., None])[..., 0]
+    return products
 
 
 def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]:
@@ -125,7 +127,8 @@ def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]
     """
     dimension = frames.shape[1]
     if out.shape[1] == dimension:
-        return np.multiply(frames, frames, out=out)
+        np.multiply(frames, frames, out=out)
+        return out
     start = 0
     for first in range(dimension):
         stop = start + dimension - first
@@ -191,7 +194,7 @@ class GaussianMixture:
     @property
     def dimension(self) -> int:
         """Length of a frame, D."""
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     @property
     def has_full_covariances(self) -> bool:
@@ -288,7 +291,7 @@ class PosteriorKernel:
     parameters : ndarray of shape (C, 2 D + 1), or (C, D (D + 1) / 2 + D + 1) for full covariances
         See `natural_parameters`.
     dtype : dtype
-        Of the frames and of the products.
+        Type of the frames and of the products.
     dimension : int, optional
         D; needed for full covariances.
 
@@ -322,7 +325,7 @@ class PosteriorKernel:
         augmented : ndarray of shape (T, 2 D + 1) or (T, D (D + 1) / 2 + D + 1)
             Rows [x^2, x, 1] / total, so that joint @ augmented are the statistics.
         log_likelihood : ndarray of shape (T,)
-            Of each frame, in nat.
+            Log-likelihood of each frame, in nat.
         """
         n_frames, dimension = frames.shape
         n_products = self._augmented.shape[1] - dimension - 1

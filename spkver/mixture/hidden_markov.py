@@ -347,7 +347,7 @@ def state_densities(
     -------
     log_densities : ndarray of shape (T, N)
     posteriors : ndarray of shape (T, N, C)
-        Of the components, given the state; they sum to 1 over C.
+        Posteriors of the components, given the state; they sum to 1 over C.
     augmented : ndarray of shape (T, 2 D + 1)
         Rows [x^2, x, 1].
     """
@@ -378,7 +378,7 @@ def occupancy(
     recordings : sequence of ndarray or StoredArray of shape (T, D)
         Each with at least as many frames as the text has states.
     models : WordModels
-        Of the words of the text; see `WordModels.of_text`.
+        Models of the words of the text; see `WordModels.of_text`.
     text : tuple of str
     mixture : GaussianMixture, optional
         With diagonal covariances; its components replace those of each state.
@@ -386,7 +386,7 @@ def occupancy(
     Returns
     -------
     posteriors : ndarray of shape (F, N * C)
-        Of the states and components of `models` in each frame, recording after recording.
+        Posteriors of the states and components of `models` in each frame, recording after recording.
     augmented : ndarray of shape (F, 2 D + 1)
         Rows [x^2, x, 1] of the frames.
     log_likelihood : float
@@ -616,7 +616,7 @@ def aligned_statistics(
     Returns
     -------
     Statistics
-        Of W * S * C components, in the order of `models.mixture`; words that a text lacks have zeros.
+        Statistics of W * S * C components, in the order of `models.mixture`; words that a text lacks have zeros.
 
     Raises
     ------
@@ -647,7 +647,7 @@ def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixtur
     Parameters
     ----------
     statistics : Statistics
-        Of a word by state and component of the mixture, see `aligned_statistics`.
+        Statistics of a word by state and component of the mixture, see `aligned_statistics`.
     states : ndarray of shape (S, C, D)
         Means m_sc of the background speakers' frames in each state.
     mixture : GaussianMixture
@@ -656,7 +656,7 @@ def without_text(statistics: Statistics, states: Floats, mixture: GaussianMixtur
     Returns
     -------
     Statistics
-        Of the mixture's C components, shared by all words.
+        Statistics of the mixture's C components, shared by all words.
     """
     zeroth = np.asarray(statistics.zeroth).reshape(-1, *states.shape[:2])
     first = np.asarray(statistics.first).reshape(-1, *states.shape)
@@ -682,7 +682,7 @@ def text_posteriors(
     Parameters
     ----------
     models : WordModels
-        Of W words.
+        Models of W words.
     frames : Frames
     rows : IdMap
         N recordings, or parts of them; for one in several rows, sequences of words are scored once.

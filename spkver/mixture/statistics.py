@@ -106,7 +106,7 @@ def segment_statistics(frames: NDArray[Any], kernel: PosteriorKernel) -> NDArray
     ----------
     frames : ndarray of shape (T, D)
     kernel : PosteriorKernel
-        Of the mixture, in the dtype of the frames.
+        Kernel of the mixture, in the dtype of the frames.
 
     Returns
     -------

@@ -233,7 +233,10 @@ def widest_dimensions(variances: NDArray[Any]) -> NDArray[np.int64]:
     >>> widest_dimensions(np.array([[1.0, 1.0 + 1e-9, 0.5], [1.0, 1.1, 1.2]]))
     array([0, 2])
     """
-    return np.argmax(variances >= variances.max(axis=1, keepdims=True) * (1 - _TIE), axis=1)
+    dimensions: NDArray[np.int64] = np.argmax(
+        variances >= variances.max(axis=1, keepdims=True) * (1 - _TIE), axis=1
+    )
+    return dimensions
 
 
 def train_ubm(

@@ -315,7 +315,7 @@ def choose_cost(
     speakers: Sequence[str],
     costs: Sequence[float] = COSTS,
 ) -> float:
-    """Choose the penalty with the best unweighted recall over inner folds of speakers; the smallest of equal ones."""
+    """Choose the penalty of the best unweighted recall over inner folds of speakers, the smallest of equal ones."""
     names = sorted(set(speakers))
     fold_of = {name: number % min(INNER_FOLDS, len(names)) for number, name in enumerate(names)}
     folds = np.array([fold_of[name] for name in speakers])
@@ -338,7 +338,7 @@ def choose_cost(
 
 
 def _pitch(samples: NDArray[Any], kept: slice) -> NDArray[np.float64]:
-    """Pitch in semitones above 55 Hz, 0 where there is no voice, for some frames of the cepstra."""
+    """Return the pitch of the kept frames in semitones above 55 Hz; 0 where there is no voice."""
     length = 1 << math.ceil(math.log2(3 * RATE / _PITCH_RANGE[0]))
     # frames of the tracker are centred on those of the cepstra
     padded = np.pad(samples, ((length - _WINDOW) // 2, length))
@@ -358,7 +358,7 @@ def _pitch(samples: NDArray[Any], kept: slice) -> NDArray[np.float64]:
 
 
 def _contour(values: NDArray[Any]) -> dict[str, float]:
-    """Statistics of a contour; zeros for one without frames."""
+    """Return statistics of a contour; zeros if it has no frames."""
     if not len(values):
         values = np.zeros(1)
     mean = float(values.mean())
@@ -377,7 +377,7 @@ def _contour(values: NDArray[Any]) -> dict[str, float]:
 
 
 def _change(steps: NDArray[Any]) -> dict[str, float]:
-    """Statistics of the steps from frame to frame."""
+    """Return statistics of the steps from frame to frame."""
     if not len(steps):
         steps = np.zeros(1)
     low, high = np.quantile(steps, (0.05, 0.95)).tolist()
@@ -390,7 +390,7 @@ def _change(steps: NDArray[Any]) -> dict[str, float]:
 
 
 def _voice(voiced: NDArray[Any], steps: NDArray[Any]) -> dict[str, float]:
-    """Statistics of voiced segments, and of the steps of the pitch within them."""
+    """Return statistics of voiced segments, and of the steps of the pitch within them."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], voiced.astype(int), [0]])))
     lengths = _SHIFT / RATE * (edges[1::2] - edges[0::2])
     n_segments = len(lengths)
@@ -416,7 +416,7 @@ def _mean(values: NDArray[Any]) -> float:
 
 
 def _loudness(energy: NDArray[Any], voiced: NDArray[Any]) -> dict[str, float]:
-    """Statistics of the envelope; energy in dB below the loudest frame."""
+    """Return statistics of the envelope; the energy is in dB relative to the loudest frame."""
     seconds = _SHIFT / RATE * len(energy)
     smooth = np.convolve(energy, np.ones(7) / 7, mode="same")
     peaks = (smooth[1:-1] > smooth[:-2]) & (smooth[1:-1] >= smooth[2:]) & (smooth[1:-1] > -20)
@@ -443,7 +443,7 @@ def _of_file(path: Path) -> list[float]:
 def _vectors(
     datadir: DataDir, features: Mapping[str, Sequence[float]], *, by_speaker: bool
 ) -> Vectors:
-    """The vector of each utterance, standardised over the utterances of each speaker where that is asked for."""
+    """Return the vector of each utterance, standardised over the utterances of its speaker if `by_speaker` is true."""
     names = sorted(features)
     values = np.array([features[name] for name in names])
     if by_speaker:

@@ -16,8 +16,6 @@ from spkbase.work import Work, chunks
 Value = TypeVar("Value")
 Source = TypeVar("Source", Path, tuple[Path, ...])
 
-_CHUNK = 64  # recordings of a stage
-
 
 def map_recordings(
     run: Run,
@@ -27,6 +25,7 @@ def map_recordings(
     *,
     settings: Any,
     libraries: Sequence[str] = ("numpy", "soundfile", "soxr"),
+    chunk: int = 64,
 ) -> dict[str, Value]:
     """Apply a function to each audio file; results are kept as ``NAME/00000.json``, ... in the output folder.
 
@@ -46,6 +45,8 @@ def map_recordings(
         What the results depend on besides the audio; see `spkbase.files.fingerprint`.
     libraries : sequence of str
         Distributions whose versions the results depend on.
+    chunk : int
+        Recordings of a stage, whose results are in one file.
 
     Returns
     -------
@@ -59,7 +60,7 @@ def map_recordings(
     """
     problems = Problems()
     results: dict[str, Value] = {}
-    for number, items in enumerate(chunks(sorted(recordings.items()), _CHUNK)):
+    for number, items in enumerate(chunks(sorted(recordings.items()), chunk)):
         stamps = []
         for recording, source in items:
             files: tuple[Path, ...] = source if isinstance(source, tuple) else (source,)

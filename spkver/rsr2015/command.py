@@ -88,7 +88,7 @@ def recipe_command(
         except Ended:
             click.echo(format_status(read_status(output)))
 
-    options: list[Callable] = [
+    options: list[Callable[..., Any]] = [
         click.option(
             "--corpus",
             required=True,

@@ -55,7 +55,7 @@ class TextLists:
 
 
 def text_lists(config: RecipeConfig, lists: Rsr2015) -> TextLists:
-    """Return the lists of systems that know the text; a trial without a prompt should say what the model enrolled.
+    """Return the lists of systems that know the text; trials without a prompt should have the words of the enrolment.
 
     Raises
     ------

@@ -175,7 +175,8 @@ def _read_stream(group: h5py.Group, name: str) -> NDArray[np.float32]:
         values = read_array(group, name, kinds="i")
         if scale == 0:
             raise DataError(f"{name}_comp: the scale is 0")
-        return ((values + offset) / scale).astype(np.float32)
+        restored: NDArray[np.float32] = ((values + offset) / scale).astype(np.float32)
+        return restored
     return read_array(group, name, kinds="f").astype(np.float32, copy=False)
 
 

@@ -104,7 +104,7 @@ def write_mixture(
     means, variance_control : ndarray of shape (C, D)
         The latter is `cov_var_ctl`.
     variances : ndarray of shape (C, D) or (C, D, D)
-        Of each dimension, or whole covariances.
+        Variances of each dimension, or full covariances.
     attributes : dict, optional
         Attributes of the file, such as a fingerprint.
 
@@ -340,7 +340,7 @@ def write_svm(path: str | Path, weights: NDArray[Any], offset: float) -> None:
         File ``{model}.svm``; its folder exists.
     weights : ndarray of shape (D,)
     offset : float
-        Of the score ``w @ x + b``.
+        Offset b of the score ``w @ x + b``.
 
     Raises
     ------

@@ -226,7 +226,7 @@ def serve() -> None:
         reply({"error": f"{type(error).__name__}: {error}"})
 
 
-def _listen(process: subprocess.Popen, name: str, seconds: float) -> dict[str, Any] | None:
+def _listen(process: subprocess.Popen[bytes], name: str, seconds: float) -> dict[str, Any] | None:
     """Return the last answer of a trainer; None if its process ends without one."""
     assert process.stdout is not None
     end = time.monotonic() + seconds

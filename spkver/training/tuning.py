@@ -291,7 +291,7 @@ def angular_margin_loss(cosines: Tensor, targets: Tensor, margin: float, scale: 
     Parameters
     ----------
     cosines : torch.Tensor of shape (B, speakers)
-        Of vectors with the rows of a classifier.
+        Cosines of vectors with the rows of a classifier.
     targets : torch.Tensor of int64 of shape (B,)
         The own speakers.
     margin : float [rad]

@@ -125,7 +125,7 @@ class JointFactorConfig:
     residual : bool
         Train D; without it D is 0.
     seed : int
-        Of the matrices that training starts from.
+        Seed of the initial matrices.
     minimum_divergence : {"right", "sidekit", "none"}
         After each round of V and U, see `spkver.vectors.minimum_divergence`.
     """
@@ -214,7 +214,7 @@ def train_joint_factors(
     mixture : GaussianMixture
         With diagonal or full covariances.
     statistics : Statistics
-        Of that mixture; `models` are the speakers. Those in a file are read by blocks.
+        Statistics under that mixture; `models` are the speakers. Files are read in blocks.
     config : JointFactorConfig
     start : tuple of ndarray, optional
         V, U and D to start from, whitened as in `JointFactors`; by default drawn with the seed.
@@ -312,7 +312,7 @@ def hidden_variables(
     ----------
     model : JointFactors
     statistics : Statistics
-        Of sessions; `models` are the speakers.
+        Statistics of sessions; `models` are the speakers.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 

@@ -192,7 +192,8 @@ def solve(factors: Floats, right: Floats) -> None:
 def log_determinants(factors: Floats) -> Floats:
     """Return the logarithm of the determinant of each matrix, shape (n,), from its Cholesky factor."""
     places = diagonal_places(rank_of(factors.shape[1]))
-    return 2 * np.log(factors[:, places]).sum(axis=1)
+    log_determinants: NDArray[np.float64] = 2 * np.log(factors[:, places]).sum(axis=1)
+    return log_determinants
 
 
 def likelihood_part(
@@ -210,7 +211,10 @@ def likelihood_part(
     ----------
     Kenny, Boulianne and Dumouchel, proposition 2.
     """
-    return (np.sum(projected * means, axis=1) - log_determinants) / 2
+    log_likelihoods: NDArray[np.float64] = (
+        np.sum(projected * means, axis=1) - log_determinants
+    ) / 2
+    return log_likelihoods
 
 
 @dataclass(frozen=True)
@@ -234,7 +238,7 @@ class PosteriorTerms:
     @property
     def rank(self) -> int:
         """Length of the factors, R."""
-        return self.loadings.shape[1]
+        return int(self.loadings.shape[1])
 
 
 def posterior_terms(

@@ -51,9 +51,9 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
     Parameters
     ----------
     statistics : Statistics
-        Of sessions; `models` are their models.
+        Statistics of sessions; `models` are their models.
     dtype : dtype
-        Of the sums.
+        Type of the sums.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def without_factors(
     Parameters
     ----------
     statistics : Statistics
-        Of S sessions.
+        Statistics of S sessions.
     loadings : ndarray of shape (C, D, R)
         T_c, not whitened.
     vectors : ndarray of shape (H, R)

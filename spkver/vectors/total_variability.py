@@ -58,7 +58,7 @@ class TotalVariabilityConfig:
     rounds : int
         Rounds of EM.
     seed : int
-        Of the matrix that the training starts from.
+        Seed of the initial matrix.
     minimum_divergence : {"right", "sidekit", "none"}
         How the prior of the factors becomes N(0, I) again after each round, see `minimum_divergence`.
     """
@@ -85,11 +85,11 @@ class TotalVariability:
     loadings : ndarray of shape (C, D, R)
         T in the whitened space.
     means : ndarray of shape (C, D)
-        Of the mixture.
+        Means of the mixture.
     factors : ndarray of shape (C, D) or (C, D, D)
         `spkver.mixture.whitening_factors` of the mixture: standard deviations, or Cholesky factors of covariances.
     weights : ndarray of shape (C,)
-        Of the mixture, for the fast extraction.
+        Weights of the mixture, for the fast extraction.
     log_likelihoods : ndarray of shape (I,)
         In each round of EM, the part of the mean log-likelihood of a segment that depends on T, in nat, under the
         parameters before the update.
@@ -129,7 +129,7 @@ class TotalVariability:
     @property
     def rank(self) -> int:
         """Length of the i-vectors, R."""
-        return self.loadings.shape[2]
+        return int(self.loadings.shape[2])
 
     def terms(self, *, work: Work = ALL_CORES, products: bool = True) -> posteriors.PosteriorTerms:
         """Return the terms of segments' posteriors, see `posterior_terms`."""
@@ -210,7 +210,9 @@ def start_loadings(
     shape: tuple[int, ...], rank: int, seed: int, name: str = "total variability"
 ) -> Floats:
     """Return a matrix to start from, shape (C, D, R): random normal numbers with the scatter that MAP assumes."""
-    return stream(seed, name).standard_normal((*shape, rank)) / np.sqrt(RELEVANCE * rank)
+    draws = stream(seed, name).standard_normal((*shape, rank))
+    start: Floats = draws / np.sqrt(RELEVANCE * rank)
+    return start
 
 
 def train_total_variability(
@@ -228,7 +230,7 @@ def train_total_variability(
     mixture : GaussianMixture
         With diagonal or full covariances.
     statistics : Statistics
-        Of that mixture; those in a file are read by blocks. A segment without frames is allowed.
+        Statistics under that mixture; files are read in blocks. A segment without frames is allowed.
     config : TotalVariabilityConfig
     start : ndarray of shape (C, D, R) or (C * D, R), optional
         Whitened matrix to start from; by default drawn with the seed.

@@ -250,7 +250,7 @@ def _mean(
 
     It is NaN if a rate or the row of a weight is missing.
     """
-    values = {
+    values: dict[tuple[str, str], float] = {
         corpus_and_sex: round(100 * getattr(rate, end), 3) for corpus_and_sex, rate in rates.items()
     }
     if not weights:

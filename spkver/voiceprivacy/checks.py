@@ -376,8 +376,11 @@ def shared_sessions(run: Evaluated) -> Iterator[Finding]:
             tested += _sessions(speakers, speakers)
         if enrolled and tested:
             shared = sum(session in enrolled for session in tested) / len(tested)
-            text = f"{dataset.name}: by their names, {100 * shared:.0f} % of the test recordings are of a session that"
-            yield Finding("note", SESSIONS, f"{text} their speaker is enrolled with.")
+            text = (
+                f"{dataset.name}: by the names of the recordings, {100 * shared:.0f} % of the tests"
+            )
+            text += " are from a session in which their speaker was also recorded for enrolment."
+            yield Finding("note", SESSIONS, text)
 
 
 def missing_lists(run: Evaluated) -> Iterator[Finding]:

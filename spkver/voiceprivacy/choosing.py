@@ -191,9 +191,9 @@ def read_headers(sets: Sets, run: Run) -> dict[str, list[tuple[int, int, float]]
     """
     folders = _folders_of(sets, *sets.training_sets)
     read = partial(_count_rates, folders, run)
-    return run.once(
-        "sampling rates", read, after=[stamp_of(run, directory) for directory in folders]
-    )
+    after = [stamp_of(run, directory) for directory in folders]
+    headers: dict[str, list[tuple[int, int, float]]] = run.once("sampling rates", read, after=after)
+    return headers
 
 
 def fit_attackers(
@@ -250,7 +250,8 @@ def features_of(chosen: Chosen) -> FeatureConfig | None:
     source = chosen[1].source
     if source is None:
         return None
-    return source.features
+    features: FeatureConfig | None = source.features
+    return features
 
 
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:

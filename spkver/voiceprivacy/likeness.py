@@ -94,7 +94,10 @@ def described(paths: Sequence[Path], jobs: int | None = None) -> Description:
 def standardised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Centre rows and scale them to norm 1, so that inner products are correlations."""
     centred = rows - rows.mean(axis=1, keepdims=True)
-    return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _LEAST)
+    directions: NDArray[np.float64] = centred / np.maximum(
+        np.linalg.norm(centred, axis=1, keepdims=True), _LEAST
+    )
+    return directions
 
 
 def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float32], str]:

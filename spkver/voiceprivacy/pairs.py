@@ -104,7 +104,7 @@ class Evidence:
     Attributes
     ----------
     similarities : Similarities
-        Of the different ones among the recordings.
+        Similarities of the distinct recordings.
     texts : sequence of str, optional
         What is said in each original; empty where it is not known.
     same : ndarray of int of shape (n,)
@@ -509,7 +509,8 @@ def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
     except (ConfigError, DataError) as error:
         logger.debug("%s: voices are not compared: %s", compared.twin.name, error)
         return None
-    return vectors[1] @ vectors[0].T
+    cosines: NDArray[np.float64] = vectors[1] @ vectors[0].T
+    return cosines
 
 
 def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence) -> Evidence:

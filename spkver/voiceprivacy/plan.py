@@ -53,7 +53,7 @@ class Plan:
     rows : list of Row
         By set and scenario: single attackers, fusions, then both sexes together.
     of_folds : list of Row
-        Of the folds that the weights of fusions are learnt from; their recordings are those of training sets.
+        Rows of the folds on which weights of fusions are learnt; their recordings come from training sets.
     names : dict of str to list of str
         Names of the attackers of each training set, in the order of the results.
     left_out : dict of (str, str) to dict of str to str

@@ -262,9 +262,9 @@ def fold_rows(
     Parameters
     ----------
     fused : sequence of Row
-        Of fusions.
+        Rows of fusions.
     rows : sequence of Row
-        Of their members.
+        Rows of their members.
     attackers, speech
     seed : int
     """

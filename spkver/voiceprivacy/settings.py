@@ -232,7 +232,7 @@ class Config:
     training_sets: dict[str, str] = field(default_factory=dict)
     anonymizer: TwinConfig = field(default_factory=TwinConfig)
     attackers: tuple[str, ...] = ()
-    attacker_settings: dict = field(default_factory=dict)
+    attacker_settings: dict[str, Any] = field(default_factory=dict)
     weak_attacker_eer: float = 0.05
     attackers_time_limit: float | None = None
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

@@ -71,7 +71,7 @@ class Speech:
     def derived_attack(self, row: Row, spec: Spec, attacker: Any) -> Attack:
         """Return the attack of a row on the speech that its attacker works on: inverted, or cut into pieces.
 
-        Who inverts the enrolment and the test learns from original speech in every scenario. The training set of a fold
+        Attackers that invert both sides learn from original speech in every scenario. The training set of a fold
         is in pieces already.
         """
         attack = self.attack(row)

@@ -13,7 +13,10 @@ from spkbase.errors import ConfigError
 from spkver.extractors import ExtractorSettings, open_extractor
 from spkver.recipes.voiceprivacy import ecapa
 
-pytestmark = pytest.mark.filterwarnings("ignore:You are using the legacy TorchScript")
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.filterwarnings("ignore:You are using the legacy TorchScript"),
+]
 TINY = {
     "channels": 16,
     "steps": 4,
@@ -115,7 +118,9 @@ def test_wrong_settings_are_refused(tmp_path):
         ecapa.EcapaConfig(steps=0)
 
 
-def test_the_evaluation_trains_it_on_original_and_on_anonymised_speech(speech, layout, tmp_path):
+def test_the_evaluation_trains_the_network_on_original_and_anonymised_speech(
+    speech, layout, tmp_path
+):
     entry = f"trained:{ecapa.__file__}"
     chosen = {
         "attackers": json.dumps([entry]),

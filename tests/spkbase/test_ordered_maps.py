@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from joblib import register_parallel_backend
 from joblib.parallel import ParallelBackendBase
+from threadpoolctl import threadpool_limits
 
 from spkbase.errors import ConfigError, DataError, WorkerError
 from spkbase.work import Work, chunks, engine_kind, progress, ships_items, stop_workers, use_engine
@@ -90,7 +91,8 @@ def test_errors_keep_all_their_parts(jobs, threads):
 
 @pytest.mark.parametrize(("jobs", "threads"), WAYS)
 def test_every_worker_uses_one_blas_thread(jobs, threads):
-    assert set(Work(jobs).map(blas_threads, range(4), processes=not threads)) == {1}
+    with threadpool_limits(2):
+        assert set(Work(jobs).map(blas_threads, range(4), processes=not threads)) == {1}
 
 
 @pytest.mark.parametrize("threads", [True, False])
@@ -129,14 +131,14 @@ def test_an_error_in_a_map_prints_nothing_else(tmp_path):
     (tmp_path / "script.py").write_text(
         "import time\nfrom spkbase.work import Work\n"
         "def task(number):\n    time.sleep(0.01)\n    return number // (number - 5)\n"
-        "for _ in range(5):\n    try:\n        print(len(list(Work(2).map(task, range(40), processes=True))))\n"
+        "for _ in range(2):\n    try:\n        print(len(list(Work(2).map(task, range(40), processes=True))))\n"
         "    except ZeroDivisionError as error:\n        print(error)\n"
         "for number in Work(2).map(task, range(6, 40), processes=True):\n    break\n"
     )
     run = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
-    assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 5, "")
+    assert (run.stdout, run.stderr) == ("integer division or modulo by zero\n" * 2, "")
 
 
 def test_progress_counts_the_parts_of_items_and_of_inner_loops(caplog, monkeypatch):
@@ -253,7 +255,7 @@ def test_clusters_known_to_joblib_are_registered(kind, module, monkeypatch):
         pass
 
 
-def test_a_map_that_is_left_early_ends_without_a_warning():
+def test_a_map_that_is_closed_early_raises_no_warning():
     """Also where the filters of warnings have changed since it began, as pytest changes them for each test."""
     with warnings.catch_warnings():
         results = Work(2).map(late_square, range(40), processes=True)

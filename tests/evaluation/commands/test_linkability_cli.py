@@ -565,7 +565,9 @@ def test_rank_trial_scores_refuses_misuse(options, message):
         ev.rank_trial_scores(scores, key, **options)
 
 
-def test_side_information_is_reported_beside_the_whole_gallery(tmp_path, monkeypatch):
+def test_results_with_side_information_are_reported_next_to_the_whole_gallery(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     names = [f"s{number}" for number in range(8)]

@@ -283,6 +283,7 @@ def runs(tmp_path):
     return tmp_path
 
 
+@pytest.mark.whole
 def test_the_command_compares_runs(runs):
     labelled = [
         f"ECAPA/{label}={runs / name}" for label, name in (("B3", "first"), ("B5", "second"))

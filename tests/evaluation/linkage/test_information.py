@@ -112,7 +112,7 @@ def test_summaries_and_their_jackknife_equal_loops(seed):
         assert (found.low, found.high) == pytest.approx(ends)
 
 
-def test_the_closed_form_of_two_enrolled_speakers():
+def test_two_enrolled_speakers_match_the_closed_form():
     """With N = 2 z is 1 and -1, so that LID is log2(2 / (1 + exp(-2 w)))."""
     bits = local_disclosure([0.3, 0.1, 5.0, 9.0], [0, 0, 1, 1], [True, False, True, False], 0.7)
     expected = [math.log2(2 / (1 + math.exp(sign * 1.4))) for sign in (-1, 1)]
@@ -149,7 +149,7 @@ def test_level_and_spread_of_a_row_do_not_matter():
     assert disclosure_slope(changed, trials.rows, trials.is_target) == pytest.approx(slope)
 
 
-def test_no_speaker_is_calibrated_by_own_recordings():
+def test_no_speaker_is_calibrated_on_own_recordings():
     trials = random_trials(1)
     speakers, folds = np.unique(trials.owners, return_inverse=True)
     slopes = crossed_slopes(trials.values, trials.rows, trials.is_target, folds)
@@ -212,7 +212,7 @@ def leak(kind, *, n_rows=2000, n_enrolled=40):
         ("every recording has a level of its own", 43.1, 78.6, 4.26, 95, 4.61, 5.32),
     ],
 )
-def test_three_leaks_are_told_apart(kind, rate, first, mean, share, gain, largest):
+def test_three_kinds_of_leaks_are_distinguished(kind, rate, first, mean, share, gain, largest):
     """Expected numbers are those of another implementation, on its own random numbers."""
     scores, is_target, owner = leak(kind)
     rows, models = np.indices(scores.shape).reshape(2, -1)

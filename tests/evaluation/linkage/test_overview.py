@@ -128,7 +128,7 @@ def test_ids_that_may_be_no_speakers_have_no_intervals():
     assert disclosure_overview(scores, key, bootstrap_by="id").lid.mean.low < 1
 
 
-def test_background_speakers_calibrate():
+def test_slopes_can_be_trained_on_background_speakers():
     scores, key = crossed()
     background = crossed(seed=7, shift=3.0)
     report = disclosure_overview(scores, key, background=background, resampling=Resampling(0))
@@ -212,7 +212,7 @@ def test_shares_of_first_places_equal_a_loop(seed):
     assert shares.n_others.tolist() == [33] * 12
 
 
-def test_a_hub_is_not_found():
+def test_hubs_are_not_counted_as_found():
     """All recordings are one voice: they are nearest to one model, whose bearer is always first."""
     scores, key = crossed(shift=0.0)
     values = np.where(key.model_ids[key.models] == "s05", 9.0, scores.values)
@@ -225,7 +225,7 @@ def test_a_hub_is_not_found():
     assert not mostly_found(shares).any()
 
 
-def test_who_is_found_in_half_of_the_recordings_is_not_mostly_found():
+def test_speakers_found_in_half_of_their_recordings_are_not_mostly_found():
     shares = FirstShares(
         np.array(["half", "more", "few"]),
         np.array([0.5, 0.75, 1.0]),

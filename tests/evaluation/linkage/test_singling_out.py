@@ -156,7 +156,7 @@ def test_side_information_restricts_the_crowd_to_those_who_match(seed):
     assert np.mean(np.abs(result.per_predicate - shares) > 1e-9) <= 0.12
 
 
-def test_who_alone_matches_is_singled_out_and_who_matches_nobody_is_not():
+def test_only_matching_speakers_are_singled_out():
     rng = np.random.default_rng(0)
     enrolled = people(rng.standard_normal((6, 1, 4)))
     tested = people(rng.standard_normal((6, 2, 4)))

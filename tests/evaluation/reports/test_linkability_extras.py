@@ -345,13 +345,13 @@ def vectors(count: int, dimensions: int, seed: int) -> SpeakerVectors:
 
 @pytest.mark.parametrize("count", [1, 5, 59])
 def test_the_largest_impostor_scores_equal_those_of_the_full_matrix(
-    count: int, monkeypatch: pytest.MonkeyPatch
+    count: int,
 ) -> None:
-    monkeypatch.setattr("evaluation.linkage.disclosure._TRIALS", 7)
-    monkeypatch.setattr("evaluation.linkage.disclosure._GALLERY", 13)
     gallery, trials = vectors(60, 8, 0), vectors(40, 8, 1)
     ranks = rank_speakers(gallery, trials)
-    found = largest_impostor_scores(gallery, trials, ranks, count=count, jobs=2)
+    found = largest_impostor_scores(
+        gallery, trials, ranks, count=count, jobs=2, gallery_block=13, trial_block=7
+    )
     full = (trials.vectors / trials.norms[:, None]) @ (gallery.vectors / gallery.norms[:, None]).T
     full[np.arange(40), np.arange(40)] = -np.inf
     np.testing.assert_allclose(found, -np.sort(-full, axis=1)[:, :count], atol=1e-6)

@@ -346,7 +346,7 @@ def test_evidence_beyond_the_ceiling_is_shown_as_a_bound(
             "worst_case": readings,
             "zebra": {"population": 0.25, "individual": 1.51, "individual_ceiling": 1.52},
         }
-    page = render_page(results, folder=".")
+    page = re.sub("<svg.*?</svg>", "", render_page(results, folder="."), flags=re.DOTALL)
     assert "54.6" not in page
     assert "over 1.52" in page
     assert "1.25" in page

@@ -61,7 +61,7 @@ def mean_target(scores):
 def test_p_values_equal_a_paired_t_test_over_speakers(gap):
     scores = systems(gap)
     samples = {name: sample_from(one, KEY, segment_speakers=MAP)[0] for name, one in scores.items()}
-    found = paired_differences(samples, mean_target, Resampling(4000))["b"]["mean"]
+    found = paired_differences(samples, mean_target, Resampling(1500))["b"]["mean"]
     means = [
         one.values[KEY.is_target].reshape(len(SPEAKERS), 2).mean(axis=1) for one in scores.values()
     ]

@@ -17,7 +17,7 @@ def test_the_true_rate_lies_between_the_bound_and_the_measured_rate(
 ) -> None:
     """Scores of trials: where either side is exchanged, a target trial has the scores of a nontarget trial."""
     rng = np.random.default_rng(0)
-    n_trials = 200_000
+    n_trials = 50_000
     nontarget = rng.normal(size=n_trials)
     target = rng.normal(separation, size=n_trials)
     is_exchanged = (rng.random(n_trials) < enrolment) | (rng.random(n_trials) < tests)

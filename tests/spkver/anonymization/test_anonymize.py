@@ -176,9 +176,8 @@ def test_removed_utterances_and_lists_are_removed_from_the_copy(source, tmp_path
     assert [path.name for path in (target / "wav").iterdir()] == ["a-1.wav"]
 
 
-def test_an_interrupted_run_resumes_and_gives_the_same_folder(source, tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes_and_gives_the_same_folder(source, tmp_path):
     """To the last byte as a run that nobody has disturbed; what was finished is not made again."""
-    monkeypatch.setattr(directories, "_BATCH", 1)
     file, log, target = tmp_path / "mine.py", tmp_path / "log", tmp_path / "set_x"
     file.write_text(f"""
 def mine(samples, rate, utterance, rng):
@@ -189,7 +188,7 @@ def mine(samples, rate, utterance, rng):
 """)
     config = AnonymizerConfig(f"{file}:mine")
     with pytest.raises(KeyboardInterrupt):
-        anonymize_datadir(source, target, config, jobs=1)
+        anonymize_datadir(source, target, config, jobs=1, batch=1)
     assert len((target / JOURNAL).read_text().splitlines()) == 2
     with pytest.raises(DataError, match=r"wav\.scp"):
         read_datadir(target)

@@ -39,7 +39,7 @@ def test_covariances_add_up_and_equal_numpy():
     assert transforms.class_sums(VECTORS, CODES)[0].tolist() == np.bincount(CODES).tolist()
 
 
-def test_blocks_and_files_change_nothing(tmp_path, monkeypatch):
+def test_blocks_and_files_change_nothing(tmp_path):
     VECTORS.tofile(tmp_path / "v")
     stored = StoredArray(tmp_path / "v", 0, VECTORS.shape, VECTORS.dtype)
     whole = (
@@ -48,11 +48,15 @@ def test_blocks_and_files_change_nothing(tmp_path, monkeypatch):
     )
     assert np.array_equal(transforms.within_covariance(stored, CODES), whole[0])
     assert np.array_equal(transforms.apply_maps(transforms.fit_efr(stored), stored), whole[1])
-    monkeypatch.setattr(transforms, "_ROWS", 7)
-    np.testing.assert_allclose(transforms.within_covariance(VECTORS, CODES), whole[0], atol=1e-12)
-    np.testing.assert_allclose(
-        transforms.apply_maps(transforms.fit_efr(VECTORS), VECTORS), whole[1], atol=1e-12
-    )
+    in_blocks = transforms.apply_maps(transforms.fit_efr(VECTORS), VECTORS, block_size=7)
+    np.testing.assert_allclose(in_blocks, whole[1], atol=1e-12)
+    counts, sums = transforms.class_sums(VECTORS, CODES)
+    fewer, parts = transforms.class_sums(VECTORS, CODES, block_size=7)
+    np.testing.assert_array_equal(fewer, counts)
+    np.testing.assert_allclose(parts, sums, atol=1e-12)
+    weights = np.full(len(CODES), 1 / len(CODES))
+    spread = transforms.scatter(VECTORS, sums / counts[:, None], CODES, weights, block_size=7)
+    np.testing.assert_allclose(spread, whole[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", transforms.WHITENINGS)

@@ -28,8 +28,7 @@ def length_of(path, log):
     return path.stat().st_size
 
 
-def test_results_are_kept_in_chunks_and_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr("spkver.recognition.recordings._CHUNK", 3)
+def test_results_are_kept_in_chunks_and_resumed(tmp_path):
     files = {}
     for number in range(8):
         files[f"u{number}"] = tmp_path / f"{number}.raw"
@@ -41,7 +40,7 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path, monkeypatch):
     def call(settings="one"):
         log.write_text("")
         with start_run(tmp_path / "out", {}, jobs=1) as started:
-            return map_recordings(started, "lengths", work, files, settings=settings)
+            return map_recordings(started, "lengths", work, files, settings=settings, chunk=3)
 
     with pytest.raises(DataError, match=r"4\.raw: nothing in it"):
         call()

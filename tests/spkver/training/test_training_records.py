@@ -8,7 +8,7 @@ from spkbase.errors import DataError
 from spkver.training import read_record
 
 
-def test_rates_before_and_after_are_those_of_the_fewest_steps_and_of_the_steps_used(tmp_path):
+def test_rates_before_and_after_belong_to_the_first_and_the_used_steps(tmp_path):
     assert read_record(tmp_path) == {}
     record = {"held_out_eer": {"0": 0.5, "5": 0.25, "10": 0.125}, "steps": 10, "own": [1]}
     (tmp_path / "training.json").write_text(json.dumps(record))

@@ -146,7 +146,7 @@ def test_sessions_shared_by_enrolment_and_tests_are_noted(
     (found,) = checks.shared_sessions(evaluated(rows(s=0.1), given, Config()))
     assert (found.level, found.check) == ("note", "sessions")
     assert (
-        "by their names, 25 % of the test recordings are of a session that their speaker is enrolled"
+        "by the names of the recordings, 25 % of the tests are from a session in which their speaker was also recorded"
         in found.text
     )
     given.original["x_trials_f"] = directory({"a-1": "a"})  # a speaker and a number

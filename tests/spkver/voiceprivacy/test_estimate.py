@@ -61,7 +61,7 @@ def test_more_workers_share_the_time_but_not_the_memory(tmp_path: Path) -> None:
     assert four.disk == one.disk
 
 
-def test_disk_holds_the_versions_that_are_missing(tmp_path: Path) -> None:
+def test_missing_versions_take_disk(tmp_path: Path) -> None:
     """One version of each directory is there; the anonymiser makes 2, 4 and 3 in all."""
     twins = TwinConfig(name="mcadams")
     expected = 1 * DURATIONS["train"] + 3 * DURATIONS["set_enrolls"]
@@ -70,7 +70,7 @@ def test_disk_holds_the_versions_that_are_missing(tmp_path: Path) -> None:
     assert estimated(tmp_path, "properties", anonymizer=twins).disk == BYTES * expected
 
 
-def test_disk_holds_the_features_of_attackers_that_use_them(tmp_path: Path) -> None:
+def test_features_of_attackers_take_disk(tmp_path: Path) -> None:
     """100 frames a second of 24 cepstra, the log-energy and the decision of the detector, in 4 bytes each."""
     seconds = 2 * sum(DURATIONS.values())  # original speech and one version of it
     assert estimated(tmp_path, "gmm-ubm").disk == 4 * 100 * 26 * seconds
@@ -98,13 +98,13 @@ def test_networks_need_more_memory(tmp_path: Path) -> None:
     assert estimated(tmp_path, "ge2e").memory > estimated(tmp_path, "properties").memory + 5e8
 
 
-def test_recordings_that_a_recogniser_hears_take_time(tmp_path: Path) -> None:
+def test_recognition_takes_time(tmp_path: Path) -> None:
     silent = estimated(tmp_path, "properties")
     heard = estimated(tmp_path, "properties", n_heard=100)
     assert heard.seconds - silent.seconds == pytest.approx(60)
 
 
-def test_code_of_the_user_is_named_and_not_counted(tmp_path: Path) -> None:
+def test_user_code_is_named_but_not_estimated(tmp_path: Path) -> None:
     scores = tmp_path / "asv_orig/set_enrolls-set_trials_f/scores"
     scores.parent.mkdir(parents=True)
     scores.touch()
@@ -124,7 +124,7 @@ def test_code_of_the_user_is_named_and_not_counted(tmp_path: Path) -> None:
         (7200, 5e8, 9e8, 2, "about 2.0 h on 2 cores, 500 MB of memory and 900 MB of disk if all"),
     ],
 )
-def test_an_estimate_is_a_line_with_units_that_fit(
+def test_an_estimate_is_one_line_with_suitable_units(
     seconds: float, memory: float, disk: float, n_workers: int, expected: str
 ) -> None:
     assert str(Estimate(seconds, memory, disk, n_workers, [])).startswith(expected)

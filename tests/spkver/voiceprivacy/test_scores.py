@@ -169,7 +169,7 @@ def test_each_attacker_scores_its_rows_and_conditions_name_their_files(two: Eval
     assert not failures.listed
 
 
-def test_scores_of_both_sexes_are_those_of_each(two: Evaluation) -> None:
+def test_scores_of_both_sexes_equal_those_of_each_sex(two: Evaluation) -> None:
     conditions, _ = two.score()
     pooled = two.read(two.row("gmm-ubm", "all"))
     women, men = (two.read(two.row("gmm-ubm", gender)) for gender in "fm")
@@ -264,7 +264,7 @@ def test_attackers_that_all_fail_end_the_run_with_all_their_errors(tmp_path: Pat
     assert "gmm-svm broke" in str(error.value)
 
 
-def test_the_error_of_the_only_attacker_is_raised_as_it_is(tmp_path: Path) -> None:
+def test_the_error_of_the_only_attacker_is_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(LostModelError, match="ended"):
         Evaluation(tmp_path, [Silent("gmm-ubm", error=LostModelError("ended"))]).score()
 
@@ -291,7 +291,7 @@ def test_an_attacker_whose_process_ended_learns_again_for_the_next_list(tmp_path
     assert [entry.reason for entry in failures.listed] == ["attacker 'gmm-ubm': ended"]
 
 
-def test_models_that_are_not_at_hand_are_learnt(two: Evaluation) -> None:
+def test_missing_models_are_trained(two: Evaluation) -> None:
     two.score("gmm-svm")
     ubm, svm = two.attackers
     assert {model for _, model in ubm.calls} == {"model"}
