@@ -37,6 +37,7 @@ _SPEECH = 30.0  # dB below the softest of these
 _DEEPEST = 60.0  # dB below the loudest frame
 _FLAT = 3.0  # dB; speech has 6 to 25, white noise 0.3, speech in noise at -10 dB SNR 0.5 to 0.9
 _MANY = 0.2  # share of recordings
+_MOST = 0.5  # share of recordings without speech from which on there is nothing to judge
 _ANOTHER_DURATION = 0.1  # vocoders work in whole frames
 _BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
 
@@ -184,21 +185,24 @@ def hidden_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
 
 
 def without_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
-    """Warn if noise, a tone or silence replaces speech: levels that hardly vary over time, unlike the originals'."""
+    """Report noise, tones or silence in place of speech: levels that hardly vary over time, unlike the originals'.
+
+    If most recordings are so, there is no verdict: that nobody is recognised by noise protects no speech.
+    """
     for name, twin in sets.twins.items():
         flat = []
         for utterance, variation in _variations(twin, sorted(twin.recordings), jobs).items():
             if variation < _FLAT:
                 flat.append(utterance)
-        if len(flat) < _MANY * len(spaced(sorted(twin.recordings))):
+        n_compared = len(spaced(sorted(twin.recordings)))
+        if len(flat) < _MANY * n_compared:
             continue
         before = _variations(sets.original[name], flat, jobs)
         flat = [utterance for utterance in flat if before.get(utterance, 0.0) >= _FLAT]
         if flat:
             text = f"{len(flat)} recordings of {twin.name} hold no speech, as their levels hardly vary: {few(flat)}."
-            yield Finding(
-                "warning", "no speech", f"{text} Noise would be as private: listen to some."
-            )
+            level = "error" if len(flat) >= _MOST * n_compared else "warning"
+            yield Finding(level, "no speech", f"{text} Noise would be as private: listen to some.")
 
 
 def _variations(

@@ -25,7 +25,7 @@ from evaluation.reports import (
     summarise,
     typed_results,
 )
-from evaluation.reports.verdict import AGAINST
+from evaluation.reports.verdict import AGAINST, FORBIDDEN_BY
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Interval, Minimum, Resampling, sample_of
 from spkbase.configuration import load_config
@@ -557,7 +557,15 @@ def test_noise_silence_and_tones_are_reported(tmp_path: Path) -> None:
         DataDir(tmp_path / side, paths, dict.fromkeys(paths, "s")) for side, paths in sides.items()
     )
     (finding,) = without_speech(Sets((), {"x": original}, {"x": (twin,)}), 1)
-    assert (finding.level, finding.check) == ("warning", "no speech")
+    assert (finding.level, finding.check) == ("error", "no speech")
+    assert finding.check in FORBIDDEN_BY
+    lively = replace(original, recordings=dict.fromkeys("123456", sides["o"]["speech"]))
+    mostly = replace(
+        twin, recordings=lively.recordings | {"7": sides["a"]["noise"], "8": sides["a"]["tone"]}
+    )
+    lively.recordings.update({"7": sides["o"]["noise"], "8": sides["o"]["tone"]})
+    (of_some,) = without_speech(Sets((), {"x": lively}, {"x": (mostly,)}), 1)
+    assert of_some.level == "warning"
     assert finding.check in AGAINST
     assert finding.text.startswith(
         "3 recordings of a hold no speech, as their levels hardly vary: noise, silence"
