@@ -53,7 +53,7 @@ AGAINST = {
 }
 """What warnings and errors mean for a reader of the verdict, by the name of the check; the first ones weigh most."""
 FORBIDDEN_BY = {
-    "no speech": "most recordings hold no speech",
+    "no speech": "most recordings hold no speech, or levels that hardly vary",
     "pairs": "it is not certain that the files match",
     "broken attackers": "the scores of all attackers are useless",
 }
