@@ -474,7 +474,7 @@ def read_side(path: str | Path) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The cells of each id, joined by `` / ``; blank where one of them is.
+        The cells of each id, joined by a slash between blanks; blank where one of them is.
 
     Raises
     ------
