@@ -61,6 +61,7 @@ FORBIDDEN_BY = {
 NOTED = ("short recordings",)
 """Checks of which notes count among the objections too."""
 
+_NO_SPEECH = "no speech"  # a check, which forbids a verdict of protection alone
 _FEW_SPEAKERS = "number of speakers"  # a check, whose warning says the opposite of the next text
 _ENOUGH = "Enough speakers were tested for this verdict: the interval covers at most two of the five levels."
 
@@ -231,7 +232,7 @@ def judge(results: Results) -> Verdict:
     of_datasets = headlines(results)
     smallest = overall(of_datasets) if of_datasets else None
     words, because, level = _badge(results, smallest)
-    forbidden = bool(_checks(results, "error"))
+    forbidden = bool(refusals(results, smallest))
     needed = ""
     if smallest is not None and smallest.anonymised and not forbidden:
         needed = _advice_on(smallest)
@@ -495,10 +496,17 @@ def _headline(outcomes: Sequence[Outcome]) -> Headline:
     return headline.over(max(len(genders), 1))
 
 
-def refusals(results: Results) -> list[str]:
-    """Return why there is no verdict, in words; empty if no check forbids one."""
+def refusals(results: Results, headline: Headline | None) -> list[str]:
+    """Return why there is no verdict, in words; empty if no check forbids one.
+
+    If people are recognised in what is hardly speech, the verdict that the protection is weak stands.
+    """
+    level = None if headline is None else headline.level
+    is_weak = level is not None and level < _MODERATE
     reasons = []
     for check in _checks(results, "error"):
+        if check == _NO_SPEECH and is_weak:
+            continue
         reason = exchanged_in_words(results.pairings) if check == "pairs" else ""
         reasons.append(reason or FORBIDDEN_BY.get(check, f"a check forbids it ({check})"))
     return reasons
@@ -506,7 +514,7 @@ def refusals(results: Results) -> list[str]:
 
 def _badge(results: Results, headline: Headline | None) -> tuple[str, str, int | None]:
     """Return the verdict in a few words, its condition or the reason why there is none, and its level."""
-    reasons = refusals(results)
+    reasons = refusals(results, headline)
     if reasons:
         return _without_verdict("; ".join(reasons), headline)
     if headline is None:

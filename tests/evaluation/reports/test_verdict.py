@@ -232,6 +232,22 @@ def test_the_badge_uses_the_lower_bound_under_the_possible_share_of_exchanged_fi
     assert beside.text == text  # of another data set
 
 
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        ((0.08, 0.05, 0.25), "Very weak protection, at most moderate"),
+        (STRONG, "No verdict: most recordings hold no speech, or levels that hardly vary"),
+    ],
+)
+def test_recordings_without_speech_forbid_a_verdict_of_protection_alone(
+    rate: tuple[float, float, float], text: str
+) -> None:
+    check = {"level": "error", "check": "no speech", "text": "x"}
+    judged = verdict(condition("semi-informed", *rate), sanity=[check])
+    assert judged.text == text
+    assert judged.forbidden == text.startswith("No verdict")
+
+
 def test_exchanged_files_forbid_a_verdict_with_their_share() -> None:
     check = {"level": "error", "check": "pairs", "text": "x"}
     rows = pairings(state="exchanged", share=0.48, low=0.31, high=0.66)
