@@ -39,6 +39,7 @@ References
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,10 +52,12 @@ from evaluation.embeddings import speaker_folds
 from evaluation.linkage.ranks import GalleryTrials
 from evaluation.metrics import Method
 from evaluation.uncertainty import Interval, Resampling, jackknife_interval, to_report
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
+
+logger = logging.getLogger(__name__)
 
 FOLDS = 20
 """Groups of speakers, each calibrated by the others where there are no background speakers."""
@@ -299,6 +302,7 @@ def disclosed_information(
         slopes = crossed_slopes(*arrays, folds)
     else:
         slope = disclosure_slope(background.values, background.rows, background.is_target)
+        _warn_of_background(background, slope, trials)
         slopes = np.full(n_groups, slope)
     bits = local_disclosure(*arrays, slopes[folds])
     replicates = np.array([local_disclosure(*arrays, slope) for slope in slopes])
@@ -313,6 +317,17 @@ def disclosed_information(
         **summarise_disclosure(bits, replicates, resampling),
         largest=float(bits.max()),
     )
+
+
+def _warn_of_background(background: GalleryTrials, slope: float, trials: GalleryTrials) -> None:
+    """Warn of a background that is tested as well, or whose scores are reversed."""
+    tested = sorted(set(background.owners) & set(trials.owners))
+    if tested:
+        text = "%d of %d speakers of the background are tested as well (%s): calibrate with others"
+        logger.warning(text, len(tested), len(set(background.owners)), few(tested))
+    if slope < 0:
+        text = "REVERSED? target speakers of the background score low: expected higher to be more similar"
+        logger.warning(text)
 
 
 def summarise_disclosure(
@@ -398,16 +413,16 @@ def disclosure_curve(
         raise DataError(f"expected at least 1 draw of galleries, got {draws}")
     curve = {}
     for size in sizes:
-        found = []
+        parts = []
         for number in range(draws):
             rng = np.random.default_rng([resampling.seed, size, number])
             smaller = drawn_gallery(trials, size, rng)
             known = background
             if background is not None:
                 known = drawn_gallery(background, size, rng)
-            found.append(disclosed_information(smaller, background=known, resampling=resampling))
-        bits = np.mean([part.bits for part in found], axis=0)
-        replicates = np.mean([part.replicates for part in found], axis=0)
+            parts.append(disclosed_information(smaller, background=known, resampling=resampling))
+        bits = np.mean([part.bits for part in parts], axis=0)
+        replicates = np.mean([part.replicates for part in parts], axis=0)
         curve[size] = summarise_disclosure(bits, replicates, resampling)
     return curve
 

@@ -217,7 +217,7 @@ def disclosure_overview(
     """
     resampling = resampling or Resampling()
     maps = {"model_speakers": model_speakers, "segment_speakers": segment_speakers}
-    notes = []
+    notes: list[str] = []
     try:
         sample, joined = sample_from(
             scores, key, bootstrap_by=bootstrap_by, missing=missing, **maps
@@ -230,7 +230,7 @@ def disclosure_overview(
     if model_speakers is not None or segment_speakers is not None:
         speakers = find_speakers(key, **maps)
     trials = gallery_trials(scores, key, missing=missing, speakers=speakers)
-    ranks = rank_scores(scores, key, [None], missing=missing, speakers=speakers)[0][0]
+    ((ranks, _),) = rank_scores(scores, key, [None], missing=missing, speakers=speakers)
     known = None
     if background is not None:
         known = gallery_trials(*background, missing=missing)
@@ -241,9 +241,8 @@ def disclosure_overview(
     matching = None
     if side is not None:
         searched = gallery_trials(scores, key, missing=missing, speakers=speakers, side=side)
-        matched = rank_scores(scores, key, [None], missing=missing, speakers=speakers, side=side)[
-            0
-        ][0]
+        among = {"missing": missing, "speakers": speakers, "side": side}
+        ((matched, _),) = rank_scores(scores, key, [None], **among)
         matching = _matching(searched, matched, information.sizes, known, resampling)
     fairness = None
     if metadata is not None:
@@ -253,39 +252,49 @@ def disclosure_overview(
         )
     rates, accepted = _rates(sample, resampling, jobs)
     largest = ranks.largest_size
-    fitting = sorted({size for size in sizes if size <= largest} | {largest})
     if max(sizes, default=0) > largest:
         notes.append(f"no linkability among more than the {largest:,} speakers of the gallery")
-    curve = linkability_curve(ranks, fitting, resampling=resampling)
-    linkability = {}
-    for row, size in enumerate(fitting):
-        low = float(curve.low[row])
-        high = float(curve.high[row])
-        linkability[size] = Interval(float(curve.values[row]), low, high)
-    disclosed = {}
-    if ranks.impostors.min() == ranks.impostors.max():
-        disclosed = similarity_rank_disclosure(ranks)
-        spread = rank_spread(disclosed["alpha"], disclosed["beta"], largest - 1)
-        disclosed["rank_spread"] = spread
-    worst_speaker, found = _people(trials, resampling)
+    worst_speaker, mostly = _people(trials, resampling)
     return DisclosureOverview(
         n_enrolled=largest,
         n_recordings=len(ranks),
         n_speakers=len(np.unique(ranks.speakers)),
         n_trials=len(sample),
         eer=rates["eer.rocch"],
-        linkability=linkability,
+        linkability=_linkability(ranks, sizes, resampling),
         lid=information,
-        rank_disclosure=disclosed,
+        rank_disclosure=_rank_disclosure(ranks),
         worst_case=worst_case(sample.runs(), ranks=rank_evidence_of(ranks)),
         tpr_at_fpr=accepted,
         worst_speaker=worst_speaker,
-        mostly_found=found,
+        mostly_found=mostly,
         resampling=resampling,
         side=matching,
         fairness=fairness,
         notes=notes,
     )
+
+
+def _linkability(ranks: Ranks, sizes: Sequence[int], resampling: Resampling) -> dict[int, Interval]:
+    """Return linkability among as many speakers as asked for, up to all, and among all."""
+    largest = ranks.largest_size
+    fitting = sorted({size for size in sizes if size <= largest} | {largest})
+    curve = linkability_curve(ranks, fitting, resampling=resampling)
+    linkability = {}
+    for row, size in enumerate(fitting):
+        low = float(curve.low[row])
+        high = float(curve.high[row])
+        linkability[size] = Interval(float(curve.values[row]), low, high)
+    return linkability
+
+
+def _rank_disclosure(ranks: Ranks) -> dict[str, Any]:
+    """Return the rank disclosure with its spread; empty if galleries differ in size."""
+    if ranks.impostors.min() < ranks.impostors.max():
+        return {}
+    disclosed = similarity_rank_disclosure(ranks)
+    spread = rank_spread(disclosed["alpha"], disclosed["beta"], ranks.largest_size - 1)
+    return {**disclosed, "rank_spread": spread}
 
 
 def _rates(

@@ -186,9 +186,9 @@ def mostly_found(shares: FirstShares, *, level: float = CLEARLY) -> NDArray[np.b
     """
     own = np.asarray(shares.own)
     others = np.asarray(shares.others)
-    found = found_speakers(own, shares.n_own, others, shares.n_others, level=level)
-    clearly: NDArray[np.bool_] = found.is_found & (own - others > MOSTLY)
-    return clearly
+    is_found, _ = found_speakers(own, shares.n_own, others, shares.n_others, level=level)
+    in_most: NDArray[np.bool_] = is_found & (own - others > MOSTLY)
+    return in_most
 
 
 def lowest_tenth(rates: ArrayLike) -> float:

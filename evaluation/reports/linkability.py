@@ -207,8 +207,8 @@ def measure_linkage(
     for number, table in ranks.items():
         curves[number], blocks[utterances_name(number)] = _numbers(table, settings)
     for number, table in (matching or {}).items():
-        found = linkage.matching_report(table, settings.resampling)
-        blocks[utterances_name(number)]["side"] = found
+        matched = linkage.matching_report(table, settings.resampling)
+        blocks[utterances_name(number)]["side"] = matched
     first = next(iter(ranks.values()))
     report: dict[str, Any] = {
         "n_enroll": int(first.impostors.max()) + 1,

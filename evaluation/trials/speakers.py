@@ -460,7 +460,9 @@ def side_of(names: Iterable[str], side: Mapping[str, str]) -> np.ndarray:
     if absent:
         text = f"{len(absent)} of {len(listed)} speakers are not in the side information: {few(absent, repr)}"
         raise DataError(text, remedy="add them, with a blank where nothing is known")
-    return np.array([side[name] for name in listed], object)
+    known = [side[name] for name in listed]
+    warn_of_alike(known, "groups", "a group")
+    return np.array(known, object)
 
 
 def read_side(path: str | Path) -> dict[str, str]:

@@ -481,10 +481,10 @@ def train_attacker(
             backend = trained.read()
             facts["sessions"] = backend.facts["vectors"]
         facts["list"] = fingerprint(sorted(speech.speakers.items()))
-        heard = speaker_digests(speech.speakers.values())
+        digests = speaker_digests(speech.speakers.values())
         trained_on = {"name": datadir.name, **facts}
         save_attacker(
-            TrainedAttacker(config, seed, trained.vectors.ubm, backend, trained_on, heard), folder
+            TrainedAttacker(config, seed, trained.vectors.ubm, backend, trained_on, digests), folder
         )
 
     mixture = None

@@ -660,8 +660,8 @@ def read_backend(path: str | Path) -> Backend:
         if "calibration" in arrays:
             weight, offset, prior = arrays["calibration"].tolist()
             calibration = Affine((weight,), offset, prior)
-        heard = arrays.get("heard", np.zeros(0, np.uint64))
-        return Backend(chain, maps, model, arrays.get("cohort"), calibration, facts, heard)
+        digests = arrays.get("heard", np.zeros(0, np.uint64))
+        return Backend(chain, maps, model, arrays.get("cohort"), calibration, facts, digests)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         text = error.text if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
         raise DataError(

@@ -70,12 +70,12 @@ class TwinConfig(AnonymizerConfig):
                 raise ConfigError("anonymizer.command is given without anonymizer.name=command")
             return None
         # the challenge's seeding gives a speaker the same draw on both sides, so further draws are shared, too
-        found = replace(
+        completed = replace(
             self, name=name, shared_draws=self.shared_draws or self.seeding == "vpc2024"
         )
         for side in ("training", "trials"):
-            make_anonymizer(found.of(side))
-        return found
+            make_anonymizer(completed.of(side))
+        return completed
 
     def of(self, side: str) -> AnonymizerConfig:
         """Return the anonymiser of a side: training, enrolment, trials or another."""

@@ -159,6 +159,25 @@ def test_no_speaker_is_calibrated_on_own_recordings():
     assert (slopes == others).tolist() == [name == "s2" for name in speakers]
 
 
+@pytest.mark.parametrize(
+    ("owner", "sign", "text"),
+    [
+        ("b", 1, ""),
+        ("s", 1, "5 of 5 speakers of the background are tested as well (s0, s1, s2, ...)"),
+        ("b", -1, "REVERSED? target speakers of the background score low"),
+    ],
+)
+def test_a_background_that_is_tested_or_reversed_raises_a_warning(owner, sign, text, caplog):
+    trials = random_trials(1)
+    background = random_trials(2)
+    background = background._replace(
+        owners=[owner + name[1:] for name in background.owners], values=sign * background.values
+    )
+    disclosed_information(trials, background=background, resampling=NONE)
+    assert text in caplog.text
+    assert bool(text) == bool(caplog.text)
+
+
 def test_background_speakers_calibrate_all_rows():
     trials = random_trials(1)
     background = random_trials(2)
