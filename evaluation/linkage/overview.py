@@ -241,8 +241,9 @@ def disclosure_overview(
     matching = None
     if side is not None:
         searched = gallery_trials(scores, key, missing=missing, speakers=speakers, side=side)
-        among = {"missing": missing, "speakers": speakers, "side": side}
-        ((matched, _),) = rank_scores(scores, key, [None], **among)
+        ((matched, _),) = rank_scores(
+            scores, key, [None], missing=missing, speakers=speakers, side=side
+        )
         matching = _matching(searched, matched, information.sizes, known, resampling)
     fairness = None
     if metadata is not None:
