@@ -25,7 +25,7 @@ _STRONG = WORDS.index("Strong")
 AGAINST = {
     "SIMULATED speech": "SIMULATED speech: synthetic voices say nothing about human ones.",
     "pairs": "Some anonymised recordings resemble other speakers' originals more than their own.",
-    "no speech": "Some anonymised recordings hold no speech, which is no protection of speech.",
+    "no speech": "Some anonymised recordings hold no speech: there is nothing in them to recognise.",
     "speech of others": "The anonymiser may return the speech of other people.",
     "broken attackers": "Scores of some attackers are useless.",
     "recognised without a voice": "Files or noise, not voices, give speakers away: let the anonymiser change them too.",
