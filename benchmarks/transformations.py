@@ -372,8 +372,10 @@ def main(data: Path, output: Path, only: tuple[str, ...], jobs: int) -> None:
             settings += [f"anonymizer.{side}_draws=1" for side in SIDES]
         for setting in settings:
             command += ["--set", setting]
+        results = output / f"results_{name}.json"
+        results.unlink(missing_ok=True)
         done = subprocess.run([*command, "--data", str(folder)], capture_output=True, text=True)
-        rows.append(describe(name, output, done))
+        rows.append(describe(name, results, done.stderr))
         table = format_table(rows, COLUMNS, markdown=True)
         write_text(output / "transformations.md", table)
         click.echo(table.splitlines()[-1])
@@ -394,16 +396,16 @@ def exchange_half(data: Path, target: Path) -> None:
         write_datadir(replace(anonymised, recordings=recordings))
 
 
-def describe(name: str, output: Path, done: subprocess.CompletedProcess[str]) -> dict[str, object]:
-    """Return a row of the table."""
+def describe(name: str, results: Path, messages: str) -> dict[str, object]:
+    """Return a row of the table; the last message where there are no results."""
     meaning = "half of the files exchanged"
     if name != EXCHANGED:
         meaning = str(TRANSFORMATIONS[name].__doc__).rstrip(".")
     row: dict[str, object] = {"name": name, "what it does": meaning}
-    if done.returncode:
-        row["words"] = done.stderr.strip().splitlines()[-1]
+    if not results.exists():
+        row["words"] = messages.strip().splitlines()[-1]
         return row
-    verdict = judge(read_results(output / f"results_{name}.json"))
+    verdict = judge(read_results(results))
     assert verdict.overall is not None
     eer = verdict.overall.eer
     row["EER"] = f"{100 * eer.value:.1f} [{100 * eer.low:.1f}, {100 * eer.high:.1f}]"
