@@ -162,7 +162,7 @@ NEEDS = {
         "pyworld",
         "from spkver.anonymization.anonymizers import import_world; import_world()",
     ),
-    "wer": ("jiwer", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
+    "wer": ("rapidfuzz", "import evaluation.utility as u; u.count_errors({'a': 'b'}, {'a': 'b'})"),
     "asr": (
         "pocketsphinx",
         "from spkver.recognition import open_recogniser; open_recogniser('pocketsphinx')",

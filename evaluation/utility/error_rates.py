@@ -3,7 +3,7 @@
 Conventions
 -----------
 The error rate is (substitutions + deletions + insertions) / units of the reference, counts pooled over all utterances
-(not a mean of rates), so it may exceed 1. Alignments with the fewest edits come from jiwer (Levenshtein's distance, all
+(not a mean of rates), so it may exceed 1. Alignments with the fewest edits come from RapidFuzz (Levenshtein's distance, all
 costs 1); the total is unique, its split into kinds is that of one best alignment. Units are words, or characters:
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -306,20 +307,20 @@ def _sums(
 
 def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
     """Count hits, substitutions, deletions and insertions of each pair, shape (n, 4)."""
-    jiwer = imported("jiwer", "jiwer", "an error rate")
-    if unit == "characters without blanks":
-        pairs = [(spoken.replace(" ", ""), written.replace(" ", "")) for spoken, written in pairs]
+    levenshtein = imported("rapidfuzz.distance", "rapidfuzz", "an error rate").Levenshtein
+    counts = np.zeros((len(pairs), len(_KINDS)), np.int64)
+    for row, (spoken, written) in enumerate(pairs):
+        expected = _units(spoken, unit)
+        edits = Counter(edit.tag for edit in levenshtein.editops(expected, _units(written, unit)))
+        n_edited = edits["replace"] + edits["delete"]
+        counts[row] = len(expected) - n_edited, edits["replace"], edits["delete"], edits["insert"]
+    return counts
+
+
+def _units(text: str, unit: Unit) -> Sequence[str]:
+    """Return what is counted of a text."""
     if unit == "words":
-        process = jiwer.process_words
-    else:
-        process = jiwer.process_characters
-    counts = list[tuple[int, ...]]()
-    for spoken, written in pairs:
-        if spoken and written:
-            output = process(spoken, written)
-            counts.append((output.hits, output.substitutions, output.deletions, output.insertions))
-        elif unit == "words":  # nothing to align
-            counts.append((0, 0, len(spoken.split()), len(written.split())))
-        else:
-            counts.append((0, 0, len(spoken), len(written)))
-    return np.array(counts, np.int64)
+        return text.split()
+    if unit == "characters":
+        return text
+    return text.replace(" ", "")

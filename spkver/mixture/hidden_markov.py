@@ -8,7 +8,8 @@ components. A text is a sequence of words; its graph has the states of all its w
 
 Wherever a mixture's statistics are used, a set of word models counts as one mixture of W * S * C components.
 
-All recursions are in the log domain, over time, for a block of recordings with the same text at once.
+All recursions are over time, for a block of recordings with the same text at once: posteriors by scaled probabilities
+where these are provably precise, all else in the log domain.
 
 References
 ----------
@@ -63,6 +64,11 @@ Text = tuple[str, ...]
 _RECORDINGS = 32  # with the same text, in one task
 _PASSED = np.log(0.5)  # a pause is made or left out
 _LEAST_STAY = 1e-3  # least distance of probabilities of staying from 0 and 1
+
+# Scaled variables below the floor are raised to it; see `scaled_posteriors`.
+_FLOOR = 1e-180
+_LEAST_SCALE = 1e-120
+_LEAST_OVERLAP = 1e-160
 
 
 @dataclass(frozen=True)
@@ -191,6 +197,17 @@ class StateGraph(NamedTuple):
     last: Floats
     is_loop: bool = False
 
+    def transitions(self) -> Floats:
+        """Return the probabilities of passing from each place to each other one, shape (L, L)."""
+        n_places = len(self.states)
+        matrix = np.zeros((n_places, n_places))
+        places = np.arange(n_places)
+        for before, enter in zip(self.before, self.enter, strict=True):
+            matrix[before, places] += np.exp(enter)
+        if self.is_loop:
+            matrix += np.exp(self.last)[:, None] * np.exp(self.first)
+        return matrix
+
     def reversed_arcs(self) -> tuple[NDArray[np.int64], Floats]:
         """Return the places to which arcs lead, and their log-probabilities, both of shape (3, L)."""
         after = np.zeros_like(self.before)
@@ -309,6 +326,134 @@ def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -
     return scores
 
 
+class PlacePosteriors(NamedTuple):
+    """What forward-backward tells about the places of a graph.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (T, R, L)
+        Posteriors of the places in each frame of each recording; beyond a recording's end they do not matter.
+    stays : ndarray of shape (R, L)
+        Expected number of times that each place is kept.
+    log_likelihoods : ndarray of shape (R,)
+        In nat.
+    """
+
+    shares: Floats
+    stays: Floats
+    log_likelihoods: Floats
+
+
+def place_posteriors(
+    emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph
+) -> PlacePosteriors:
+    """Return the posteriors of the places of a graph; parameters as for `forward`.
+
+    Recordings whose scaled probabilities may be imprecise are computed in the log domain.
+    """
+    result, is_precise = scaled_posteriors(emissions, lengths, graph)
+    for row in np.flatnonzero(~is_precise):
+        one_recording = slice(row, row + 1)
+        exact = log_posteriors(emissions[:, one_recording], lengths[one_recording], graph)
+        for array, values in zip(result, exact, strict=True):
+            rows = (slice(None), one_recording) if array.ndim == 3 else one_recording
+            array[rows] = values
+    return result
+
+
+def log_posteriors(
+    emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph
+) -> PlacePosteriors:
+    """Return the posteriors of places by recursions in the log domain; parameters as for `forward`."""
+    ahead, totals = forward(emissions, lengths, graph)
+    behind = backward(emissions, lengths, graph)
+    is_outside = np.arange(len(emissions))[:, None] >= lengths
+    logs = ahead + behind - totals[:, None]
+    logs[is_outside] = -np.inf
+    kept = ahead[:-1] + graph.enter[0] + (emissions + behind)[1:] - totals[:, None]
+    kept[is_outside[1:]] = -np.inf
+    return PlacePosteriors(np.exp(logs), np.exp(kept).sum(axis=0), totals)
+
+
+def scaled_posteriors(
+    emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph
+) -> tuple[PlacePosteriors, NDArray[np.bool_]]:
+    """Return the posteriors of places by scaled recursions, and for which recordings they are precise.
+
+        a_t(l) = b_t(l) sum_k a_{t-1}(k) p(k, l) / s_t,   c_t(l) = sum_k p(l, k) b_{t+1}(k) c_{t+1}(k) / r_t
+
+    The scales s_t and r_t make the sum over the places 1, so nothing overflows. To prove that nothing that matters
+    underflows either, values below a floor are raised to it. Then the overlap of a frame, sum_l a_t(l) c_t(l), is at
+    most too large, and each raised value adds at most floor / overlap to the likelihood as a share of it: less than
+    1e-20 where the overlap is 1e-160 or more. Scales of 1e-120 or more keep rounding near zero below the floor.
+
+    Parameters
+    ----------
+    emissions, lengths, graph
+        As for `forward`.
+
+    Returns
+    -------
+    posteriors : PlacePosteriors
+        Zero beyond the end of a recording in `log_posteriors` only.
+    is_precise : ndarray of bool of shape (R,)
+
+    References
+    ----------
+    Rabiner, section V.A.
+    """
+    n_frames = len(emissions)
+    recordings = np.arange(len(lengths))
+    largest = emissions.max(axis=2, keepdims=True)
+    densities = np.exp(emissions - largest)
+    transitions = graph.transitions()
+    is_inside = np.arange(n_frames)[:, None] < lengths
+
+    ahead = np.empty(emissions.shape)
+    scales = np.empty(emissions.shape[:2])
+    reached = np.broadcast_to(np.exp(graph.first), emissions.shape[1:])
+    for time in range(n_frames):
+        np.multiply(reached, densities[time], out=ahead[time])
+        scales[time] = _scale(ahead[time])
+        reached = ahead[time] @ transitions
+
+    behind = np.empty(emissions.shape)
+    ends = np.exp(graph.last)
+    backwards = transitions.T
+    behind[-1] = ends
+    _scale(behind[-1])
+    for time in range(n_frames - 2, -1, -1):
+        np.matmul(densities[time + 1] * behind[time + 1], backwards, out=behind[time])
+        behind[time, lengths - 1 == time] = ends
+        _scale(behind[time])
+
+    shares = ahead * behind
+    overlaps = shares.sum(axis=2)
+    is_enough = (scales >= _LEAST_SCALE) & (overlaps >= _LEAST_OVERLAP)
+    is_precise = (is_enough | ~is_inside).all(axis=0)
+    overlaps[:, ~is_precise] = 1.0  # what follows is not used for these
+    scales[:, ~is_precise] = 1.0
+    shares /= overlaps[:, :, None]
+    # a place is kept: a_t(l) p(l, l) b_{t+1}(l) c_{t+1}(l), as a share of the likelihood
+    kept = ahead[:-1] * densities[1:]
+    kept *= behind[1:]
+    weights = is_inside[1:] / (scales[1:] * overlaps[1:])
+    stays = np.einsum("trl,tr->rl", kept, weights) * np.exp(graph.enter[0])
+
+    of_ends = ahead[lengths - 1, recordings] @ ends
+    of_frames = np.where(is_inside, np.log(scales) + largest[:, :, 0], 0.0)
+    posteriors = PlacePosteriors(shares, stays, of_frames.sum(axis=0) + np.log(of_ends))
+    return posteriors, is_precise
+
+
+def _scale(values: Floats) -> Floats:
+    """Divide rows by their sums, raise what is below the floor, both in place; return the sums."""
+    sums = np.maximum(values.sum(axis=1), _FLOOR)
+    values /= sums[:, None]
+    np.maximum(values, _FLOOR, out=values)
+    return sums
+
+
 def viterbi(
     emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph
 ) -> tuple[NDArray[np.int64], Floats]:
@@ -398,20 +543,15 @@ def occupancy(
     frames, lengths, at = _stacked(recordings)
     densities, posteriors, augmented = state_densities(frames, models.state_parameters())
     emissions = _emissions(densities, lengths, at, graph)
-    ahead, totals = forward(emissions, lengths, graph)
-    behind = backward(emissions, lengths, graph)
-    kept = np.zeros(emissions.shape)
-    kept[:-1] = ahead[:-1] + graph.enter[0] + (emissions + behind)[1:]
-    is_last = np.arange(len(emissions))[:, None] >= lengths - 1
-    kept = np.where(is_last[:, :, None], -np.inf, kept - totals[:, None])
-    stays_of_places = np.exp(kept).sum(axis=(0, 1))
+    of_places = place_posteriors(emissions, lengths, graph)
     belongs = graph.states[:, None] == np.arange(models.stay.size)
-    of_states = np.exp((ahead + behind - totals[:, None])[at]) @ belongs
+    of_states = of_places.shares[at] @ belongs
     if mixture is not None:
         _, posteriors, augmented = state_densities(frames, natural_parameters(mixture)[None])
     posteriors = posteriors * of_states[:, :, None].astype(posteriors.dtype)
     posteriors = posteriors.reshape(len(frames), -1)
-    return posteriors, augmented, float(totals.sum()), stays_of_places @ belongs
+    stays = of_places.stays.sum(axis=0) @ belongs
+    return posteriors, augmented, float(of_places.log_likelihoods.sum()), stays
 
 
 def train_word_models(

@@ -30,7 +30,10 @@ from spkver.mixture.hidden_markov import (
     backward,
     forward,
     free_graph,
+    log_posteriors,
     occupancy,
+    row_graph,
+    scaled_posteriors,
     text_graph,
     viterbi,
 )
@@ -143,6 +146,37 @@ def test_recursions_equal_sums_over_all_paths(words, text, lengths):
         gammas = np.exp(ahead[: len(frames), row] + behind[: len(frames), row] - totals[row])
         ours = gammas @ (graph.states[:, None] == np.arange(models.stay.size))
         np.testing.assert_allclose(ours, states, atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1.0, 5.0, 20.0])
+@pytest.mark.parametrize("graph_of", [text_graph, free_graph])
+def test_scaled_posteriors_equal_those_of_the_log_domain(graph_of, spread):
+    rng = np.random.default_rng(6)
+    models = random_models(rng, ("a", "b", SILENCE))
+    graph = graph_of(models, ("b", "a")) if graph_of is text_graph else graph_of(models)
+    lengths = rng.integers(len(graph.states), 40, 12)
+    emissions = spread * rng.standard_normal((lengths.max(), 12, len(graph.states))) - 50
+    scaled, is_precise = scaled_posteriors(emissions, lengths, graph)
+    exact = log_posteriors(emissions, lengths, graph)
+    assert is_precise.any()
+    is_inside = (np.arange(lengths.max())[:, None] < lengths) & is_precise
+    np.testing.assert_allclose(scaled.shares[is_inside], exact.shares[is_inside], atol=1e-10)
+    np.testing.assert_allclose(scaled.stays[is_precise], exact.stays[is_precise], atol=1e-9)
+    np.testing.assert_allclose(
+        scaled.log_likelihoods[is_precise], exact.log_likelihoods[is_precise], rtol=1e-13
+    )
+
+
+def test_paths_that_underflow_at_first_and_win_in_the_end_are_not_called_precise():
+    # the only path that ends in time goes where frame after frame is a thousand nats below its neighbour
+    graph = row_graph(np.full(3, 0.5))
+    emissions = np.zeros((12, 1, 3))
+    emissions[:6, 0, 1:] = -1000.0
+    emissions[6:, 0, 0] = -3000.0
+    emissions[3, 0, 0] = -2500.0
+    lengths = np.array([12])
+    _, is_precise = scaled_posteriors(emissions, lengths, graph)
+    assert not is_precise[0]
 
 
 @pytest.mark.parametrize(("words", "text", "lengths"), CASES)
