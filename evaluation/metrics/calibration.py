@@ -106,8 +106,12 @@ def ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> 
     >>> round(ece([0.0], [0.0], prior=0.1), 6)
     0.468996
     """
-    scores = sort_ratios(target, nontarget)
-    return _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
+    scores = sort_with_warning(target, nontarget)
+    entropy = _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
+    if scores is not target:
+        is_cllr = not isinstance(prior, np.ndarray) and prior == 0.5
+        _warn_of_doubt(scores, entropy if is_cllr else None)
+    return entropy
 
 
 def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> Prior:
@@ -138,11 +142,17 @@ def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior)
 def sort_ratios(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
     """Sort scores as `sort_with_warning` does, and warn if they can hardly be log-likelihood ratios."""
     scores = sort_with_warning(target, nontarget)
-    if scores is not target and reversal(scores) is None:
-        doubt = doubt_ratios(scores)
+    if scores is not target:
+        _warn_of_doubt(scores)
+    return scores
+
+
+def _warn_of_doubt(scores: SortedScores, cost: float | None = None) -> None:
+    """Warn of scores that can hardly be log-likelihood ratios, unless they are reversed."""
+    if reversal(scores) is None:
+        doubt = doubt_ratios(scores, cost)
         if doubt:
             logger.warning("%s", doubt)
-    return scores
 
 
 def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:

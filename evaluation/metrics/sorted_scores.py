@@ -21,6 +21,7 @@ References
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -80,19 +81,22 @@ class SortedScores:
     @cached_property
     def misses(self) -> np.ndarray:
         """Return the weight of target trials below each threshold, then of all, shape (R + 1,)."""
-        return np.append(0.0, np.cumsum(self.target))
+        return _running_sums(self.target)
 
     @cached_property
     def rejected(self) -> np.ndarray:
         """Return the weight of nontarget trials below each threshold, then of all, shape (R + 1,)."""
-        return np.append(0.0, np.cumsum(self.nontarget))
+        return _running_sums(self.nontarget)
 
     @cached_property
     def blocks(self) -> Blocks:
         """Return the scores pooled into blocks of rising LLR, by weighted isotonic regression."""
-        places = np.flatnonzero((self.target > 0) | (self.nontarget > 0))
-        target, nontarget, starts = _pooled(self.target[places], self.nontarget[places])
-        first = places[starts]
+        runs = _runs_of_a_class(self.target, self.nontarget)
+        ends = np.append(runs[1:], len(self))
+        target, nontarget, starts = _pooled(
+            np.diff(self.misses[ends], prepend=0.0), np.diff(self.rejected[ends], prepend=0.0)
+        )
+        first = runs[starts]
         first[0] = 0
         last = np.append(first[1:], len(self)) - 1
         return Blocks(
@@ -166,7 +170,7 @@ class SortedScores:
     @cached_property
     def crossing(self) -> int:
         """Return the first cut, between 1 and R, at which misses are at least as frequent as false alarms."""
-        return int(self.excess(slice(None, -1)).searchsorted(0.0))
+        return bisect_left(range(len(self)), 0.0, key=self.excess)
 
     def error_rates(self, cut: int) -> tuple[float, float]:
         """Return the miss and the false-alarm rate for acceptance from `cut` on, between 0 (all) and R (none)."""
@@ -286,11 +290,24 @@ def sort_scores(
     both = np.concatenate([target, nontarget])
     order = np.argsort(both, kind="stable")  # a stable sort only merges the two sorted halves
     both = both[order]
-    weights = np.concatenate([target_weights, nontarget_weights])[order]
-    starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
-    of_target = np.add.reduceat(np.where(order < len(target), weights, 0.0), starts)
-    of_nontarget = np.add.reduceat(np.where(order < len(target), 0.0, weights), starts)
-    return SortedScores(both[starts], of_target, of_nontarget)
+    is_target = order < len(target)
+    if target_weights is None and nontarget_weights is None:
+        of_target = is_target.astype(np.float64)
+        of_nontarget = 1.0 - of_target
+    else:
+        weights = np.concatenate(
+            [_or_ones(target_weights, target), _or_ones(nontarget_weights, nontarget)]
+        )
+        of_target = np.where(is_target, weights[order], 0.0)
+        of_nontarget = np.where(is_target, 0.0, weights[order])
+    is_new = np.ones(len(both), bool)
+    np.not_equal(both[1:], both[:-1], out=is_new[1:])
+    if not is_new.all():
+        starts = np.flatnonzero(is_new)
+        both = both[starts]
+        of_target = np.add.reduceat(of_target, starts)
+        of_nontarget = np.add.reduceat(of_nontarget, starts)
+    return SortedScores(both, of_target, of_nontarget)
 
 
 def hull_of(blocks: Blocks) -> Hull:
@@ -389,8 +406,8 @@ def det_curve(
 
 def _sorted(
     scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sort the scores of a class with their weights, and drop scores of weight 0."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Sort the scores of a class with their weights, if they have some, and drop scores of weight 0."""
     check_index(**{f"{name} scores": scores, f"{name} weights": weights})
     scores, counted = acquired_scores(scores, f"{name} scores", missing)
     if not counted.any():
@@ -399,7 +416,7 @@ def _sorted(
     if weights is None:
         if not counted.all():
             scores = scores[counted]
-        return np.sort(scores), np.ones(len(scores))
+        return np.sort(scores), None
     weights = floats_of(weights, f"{name} weights").astype(np.float64)
     if weights.shape != scores.shape:
         raise DataError(
@@ -414,10 +431,40 @@ def _sorted(
     return scores[order], weights[order]
 
 
+def _or_ones(weights: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
+    if weights is None:
+        return np.ones(len(scores))
+    return weights
+
+
+def _running_sums(weights: np.ndarray) -> np.ndarray:
+    """Return 0 and the cumulative sums, shape (R + 1,)."""
+    sums = np.zeros(len(weights) + 1)
+    np.cumsum(weights, out=sums[1:])
+    return sums
+
+
 def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
     with np.errstate(divide="ignore"):
         llr: np.ndarray = np.log(target / nontarget) - np.log(odds)
     return llr
+
+
+def _runs_of_a_class(target: np.ndarray, nontarget: np.ndarray) -> np.ndarray:
+    """Return the first score of each run of scores that only one class has; a score of both is a run of its own.
+
+    A run is always within one isotonic block. Scores without weight belong to the run before.
+    """
+    has_target = target > 0
+    has_nontarget = nontarget > 0
+    has_both = has_target & has_nontarget
+    places = np.flatnonzero(has_target | has_nontarget)
+    if len(places) < len(target):
+        has_target = has_target[places]
+        has_both = has_both[places]
+    is_first = np.ones(len(places), bool)
+    is_first[1:] = (has_target[1:] != has_target[:-1]) | has_both[1:] | has_both[:-1]
+    return places[is_first]
 
 
 def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
