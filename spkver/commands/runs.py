@@ -44,6 +44,7 @@ def demo(output: Path, jobs: int | None) -> None:
     evaluation(
         data="simulated",
         suffix=SUFFIX,
+        anonymised=None,
         output=privacy,
         config_file=None,
         settings=(),

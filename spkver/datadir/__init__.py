@@ -10,6 +10,7 @@ from spkver.datadir.directory import (
     without_labels,
     write_datadir,
 )
+from spkver.datadir.elsewhere import link_twins
 from spkver.datadir.evaluation_sets import EvaluationSets, split_for_evaluation
 from spkver.datadir.fingerprints import (
     Fingerprint,
@@ -80,6 +81,7 @@ __all__ = [
     "fingerprint",
     "fingerprints_of",
     "full_cross",
+    "link_twins",
     "match_sexes",
     "part_of",
     "pointed_at",

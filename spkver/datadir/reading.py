@@ -386,7 +386,7 @@ def _audio_below(folder: Path) -> tuple[list[Path], str]:
     """Return the recordings in a folder, by their paths in it, and a text that names its other files, or ""."""
     files = []
     ignored = []
-    for path in _files_below(folder):
+    for path in files_below(folder):
         if path.suffix.lower() in EXTENSIONS:
             files.append(path)
         else:
@@ -404,7 +404,7 @@ def _audio_below(folder: Path) -> tuple[list[Path], str]:
     return files, others
 
 
-def _files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
     """Return the files in a folder at any depth, sorted and without hidden ones, by their paths in it."""
     files = []
     for path in sorted(folder.rglob("*")):

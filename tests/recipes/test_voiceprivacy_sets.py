@@ -88,6 +88,31 @@ def test_an_anonymised_copy_enrols_the_utterances_listed_by_the_original(own, tm
     assert len(twin.enrolls) == 13
 
 
+def test_anonymised_recordings_in_another_folder_are_the_same_twins(own, tmp_path):
+    """No link needs to be made by hand: the folder alone is given, and results are equal."""
+    settings = {"evaluation__resamples": 0, **only("supervector-cosine")}
+    expected = evaluated(own, tmp_path / "beside", **settings)
+    for twin in own.glob(f"*{SUFFIX}"):
+        (tmp_path / "elsewhere" / twin.name.removesuffix(SUFFIX)).parent.mkdir(exist_ok=True)
+        shutil.move(twin / "wav", tmp_path / "elsewhere" / twin.name.removesuffix(SUFFIX))
+        shutil.rmtree(twin)
+    folder = ["--anonymised", str(tmp_path / "elsewhere")]
+    found = evaluated(own, tmp_path / "out", *folder, **settings)
+    assert found["conditions"] == expected["conditions"]
+    shutil.rmtree(tmp_path / "elsewhere/tiny_train")
+    outcome = run_recipe(own, tmp_path / "out", *folder, **settings)
+    refused(outcome, "no anonymised twin of tiny_train", "give their folder as --anonymised")
+
+
+def test_sets_that_are_missing_are_named_with_the_option_that_leaves_them_out(own, tmp_path):
+    outcome = run_recipe(own, tmp_path / "out", datasets="[libri_dev,tiny_test]")
+    refused(outcome, "no set libri_dev", r"--set 'datasets=\[tiny_test\]'")
+    outcome = run_recipe(own, tmp_path / "out", datasets="[libri_dev]")
+    refused(outcome, r"there are tiny_test: --set 'datasets=\[tiny_test\]'")
+    outcome = run_recipe(own, tmp_path / "out", utility__emotion="[IEMOCAP_dev,tiny_train]")
+    refused(outcome, r"leave it out: --set 'utility.emotion=\[tiny_train\]'")
+
+
 def test_a_twin_may_consist_of_recordings_only(own, tmp_path):
     """So does the challenge take it: wav/*.wav, and the lists of the original."""
     expected = sets_of(own, tmp_path / "out").twins
