@@ -272,6 +272,23 @@ def test_word_error_rates_are_computed_from_external_transcripts(own, tmp_path):
     ranked = (tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}").read_text()
     assert "ASR results" in ranked
     assert "25.0" in ranked
+    # as the challenge's toolkit leaves them: both sexes in one file, with the words of the enrolment
+    for end in ("", SUFFIX):
+        lines = ["f001-1 not of the trials"]
+        for sex in "fm":
+            heard = own / f"tiny_test_trials_{sex}{end}/heard"
+            lines += lines_of(heard)
+            heard.unlink()
+        (tmp_path / f"exp/asr/tiny_test_asr{end}").mkdir(parents=True)
+        write(tmp_path / f"exp/asr/tiny_test_asr{end}/text", lines)
+    settings["utility__hypotheses"] = str(tmp_path / "exp/asr")
+    again = evaluated(own, tmp_path / "out", **settings)["utility"]
+    for kind in ("original", "anonymised"):
+        rates = [found["wer"]["tiny_test"][kind]["value"] for found in (utility, again)]
+        assert rates[0] == rates[1]
+    write(tmp_path / f"exp/asr/tiny_test_asr{SUFFIX}/text", lines[:-1])
+    outcome = run_recipe(own, tmp_path / "out", **settings)
+    refused(outcome, f"no words of 1 utterances of tiny_test_trials_m{SUFFIX}")
 
 
 def test_missing_transcripts_are_reported_before_any_long_step(layout, tmp_path):
