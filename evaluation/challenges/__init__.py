@@ -15,6 +15,7 @@ from evaluation.challenges.rank_files import (
     PROTOCOL,
     SER,
     Section,
+    format_rank_file,
     read_rank_file,
     write_rank_file,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "baseline_systems",
     "figure_rows",
     "find_score_lists",
+    "format_rank_file",
     "measured_utility",
     "official_name",
     "order_rows",
