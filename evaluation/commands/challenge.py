@@ -42,12 +42,14 @@ def challenge(
 ) -> None:
     """Assess a whole VoicePrivacy challenge.
 
-    RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
+    RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores, or is the exp of the toolkit of 2024, or of an output
+    folder of spkver voiceprivacy, whose keys are in its lists. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
     Intervals are over speakers, as the utt2spk in the folder of a key's trials gives them.
 
     Example:
       spkver-eval challenge exp --key data --output challenge
+      spkver-eval challenge exp/mine/exp --key exp/mine/lists --output challenge
     """
     from evaluation.challenges import assess, find_score_lists, write_challenge
 
