@@ -48,13 +48,14 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
             frames.release()  # gigabytes that are not needed below
 
     systems = {}
-    options = {"machines": given.get("machines")}
-    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, **options)
+    training = config.svm.training
+    options = {"machines": given.get("machines"), "as_files": config.svm.files}
+    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, training, **options)
     if config.nap.rank:
         projection = pipeline.nuisance_projection(run, vectors[nap_list], config.nap)
-        options = {"projection": projection, "machines": given.get("machines_nap")}
+        options |= {"projection": projection, "machines": given.get("machines_nap")}
         systems["svm-gmm-nap"] = pipeline.svm_system(
-            run, "svm-gmm-nap", vectors, trials, config.svm, **options
+            run, "svm-gmm-nap", vectors, trials, training, **options
         )
     return rsr2015.report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 

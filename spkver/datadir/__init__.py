@@ -38,6 +38,7 @@ from spkver.datadir.reading import (
     match_sexes,
     read_datadir,
     read_sexes,
+    texts_of_table,
 )
 from spkver.datadir.splitting import (
     MIXED,
@@ -94,6 +95,7 @@ __all__ = [
     "similarity",
     "split_datadir",
     "split_for_evaluation",
+    "texts_of_table",
     "twin_of_split",
     "unfit_id",
     "wav_file",
