@@ -219,13 +219,13 @@ def _bar_kind() -> Any:
     """Return the kind of progress bar, in which the time left does not grow while a long item is at work."""
     from tqdm import tqdm
 
-    class Bar(tqdm):
+    class Bar(tqdm):  # type: ignore[type-arg]
         rate = 0.0
 
-        def update(self, n: float = 1) -> bool | None:
+        def update(self, n: float | None = 1) -> bool | None:
             """Count, and take the rate from the time until now, in which what is counted was done."""
             if n:
-                self.rate = (self.n + n) / max(self._time() - self.start_t, 1e-9)
+                self.rate = (self.n + n) / max(super().format_dict["elapsed"], 1e-9)
             return super().update(n)
 
         @property
