@@ -19,7 +19,7 @@ from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.checks import Evaluated
 from spkver.voiceprivacy.recording_checks import equal_audio
 from spkver.voiceprivacy.sets import read_sets
-from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.speech import speech_of
 
 pytestmark = pytest.mark.whole
@@ -63,6 +63,22 @@ def test_speakers_and_utterances_in_two_sets_raise_warnings(own, tmp_path):
         ("warning", "utterance overlap"),
     ]
     assert "1 of 9 speakers are in tiny_train too: f001." in found[0].text
+
+
+def test_the_level_of_draws_is_asked_for_where_no_record_has_it(own, tmp_path):
+    def notes(config):
+        run = Evaluated(Results(conditions=()), sets_of(own, tmp_path / "out"), config)
+        return [found.text for found in checks.draw_level(run)]
+
+    (text,) = notes(Config())
+    assert f"how tiny_test_enrolls{SUFFIX}, tiny_test_trials_f{SUFFIX}" in text
+    assert "--set anonymizer.level=speaker" in text
+    (text,) = notes(Config(anonymizer=TwinConfig(level="speaker")))
+    assert "need different draws" in text
+    for twin in own.glob(f"*{SUFFIX}"):
+        record = {"anonymizer": {"name": "vtln", "level": "utterance"}, "seed": 0}
+        (twin / RECORD).write_text(json.dumps(record))
+    assert not notes(Config())
 
 
 def test_one_file_under_two_ids_is_reported_as_a_duplicate(own, tmp_path):
