@@ -14,7 +14,7 @@ check test test-all kernels oldest: export OMP_NUM_THREADS = 1
 # Tests start many processes, which take compiled modules where an earlier one has left them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo check test test-all kernels oldest docs wheel lint clean
+.PHONY: help venv demo check test test-all kernels oldest docs wheel release lint clean
 
 help:
 	@echo "make demo      run both recipes on the embedded simulated corpora (synthetic speech)"
@@ -25,6 +25,7 @@ help:
 	@echo "make docs      the site of the documentation, into build/site"
 	@echo "make oldest    the tests with the oldest versions that setup.cfg allows"
 	@echo "make wheel     the source distribution and the wheel, into dist, installed once to try it"
+	@echo "make release   the same, byte for byte from the same commit, checked for an index, and the demo from it"
 	@echo "make venv      only the environment in $(VENV)"
 	@echo "make clean     remove the environment and everything built"
 
@@ -85,6 +86,21 @@ wheel: venv
 	build/installed/bin/python -m pip install --quiet dist/*.whl
 	build/installed/bin/spkver --version
 	build/installed/bin/spkver-eval --version
+
+# The time of the commit dates everything, so that the same commit gives the same bytes. The demo runs in an environment
+# that holds the wheel alone, from a folder without the sources.
+release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
+release: venv
+	rm -rf dist build/released build/demo
+	$(BIN)/python -m build --sdist --outdir dist
+	$(BIN)/python .ci/reproducible.py dist/*.tar.gz
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/*.tar.gz
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/released
+	build/released/bin/python -m pip install --quiet "$$(ls dist/*.whl)[demo]"
+	mkdir -p build/demo
+	cd build/demo && ../released/bin/spkver demo --output results
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 clean:
 	rm -rf $(VENV) demo build dist docs/api *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -33,7 +33,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import islice, repeat
 from math import inf
 from multiprocessing import active_children, resource_tracker
@@ -171,8 +171,6 @@ def progress(
     it fills the part of the present item.
     """
     global _BAR, _PART
-    from tqdm import tqdm
-
     low, high = _PART
     is_outer = _BAR is None
     done = 0
@@ -197,7 +195,7 @@ def progress(
             "miniters": 0,
             "smoothing": 0,
         }
-        _BAR = tqdm(desc=description, total=1, leave=False, bar_format=form, **options)
+        _BAR = _bar_kind()(desc=description, total=1, leave=False, bar_format=form, **options)
     try:
         for item, size in zip(items, counted, strict=sizes is not None):
             start, end = (
@@ -214,6 +212,28 @@ def progress(
         if is_outer:
             _BAR.close()
             _BAR = None
+
+
+@cache
+def _bar_kind() -> Any:
+    """Return the kind of progress bar, in which the time left does not grow while a long item is at work."""
+    from tqdm import tqdm
+
+    class Bar(tqdm):  # type: ignore[type-arg]
+        rate = 0.0
+
+        def update(self, n: float | None = 1) -> bool | None:
+            """Count, and take the rate from the time until now, in which what is counted was done."""
+            if n:
+                self.rate = (self.n + n) / max(super().format_dict["elapsed"], 1e-9)
+            return super().update(n)
+
+        @property
+        def format_dict(self) -> dict[str, Any]:
+            """What is shown; the rate is that of the last time that something was done."""
+            return {**super().format_dict, "rate": self.rate or None}
+
+    return Bar
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,10 @@ COMMANDS = {
         "spkver.recipes.voiceprivacy.run:main",
         "How much identity leaks through an anonymiser: attackers in four scenarios, the report.",
     ),
+    "challenge": (
+        "spkver.commands.challenge:challenge",
+        "From the folders of a VoicePrivacy Challenge to figures, a rank and an archive.",
+    ),
     "status": (
         "spkver.commands.runs:status",
         "Show which stages of a run are done, stale, missing or damaged.",

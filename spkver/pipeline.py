@@ -30,7 +30,7 @@ from spkver import features as frontend
 from spkver import mixture
 from spkver import vectors as vector
 from spkver.idmap import IdMap
-from spkver.sidekit import read_svm
+from spkver.sidekit import read_svm, write_svm
 
 _LAPACK = ("numpy", "scipy")
 _ROWS = 256  # of statistics by state and component in memory
@@ -391,6 +391,7 @@ def svm_system(
     *,
     projection: Stage[backends.Projection] | None = None,
     machines: Path | None = None,
+    as_files: bool = False,
 ) -> Stage[Scores]:
     """Train a system's machines (`svm/<system>.h5`) and score the trials (`scores/<system>.h5` and `.txt`).
 
@@ -406,6 +407,8 @@ def svm_system(
         Applied to all of them first.
     machines : Path, optional
         Trained machines: a folder of SIDEKIT's, ``{model}.svm``, or a file of this package.
+    as_files : bool
+        Also write ``svm/<system>/{model}.svm``, see `write_machine_files`.
 
     Returns
     -------
@@ -453,7 +456,23 @@ def svm_system(
         read=backends.open_svms,
         **origin,
     )
+    if as_files:
+        write_machine_files(run.path(f"svm/{system}"), trained.value)
     return scores_of(run, system, trials, compute, after=[trained, test, *after])
+
+
+def write_machine_files(folder: Path, machines: backends.SvmModels) -> None:
+    """Write a file ``{model}.svm`` for each machine, as SIDEKIT does.
+
+    Parameters
+    ----------
+    folder : Path
+    machines : SvmModels
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for row, model in enumerate(machines.models):
+        weights = np.asarray(machines.weights[row])
+        write_svm(folder / f"{model}.svm", weights, float(machines.biases[row]))
 
 
 @dataclass(frozen=True)

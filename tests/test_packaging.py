@@ -328,3 +328,84 @@ def works(builder):
         shutil.which(builder)
         and not subprocess.run([builder, "info"], capture_output=True, check=False).returncode
     )
+
+
+# --- a release --------------------------------------------------------------------------------------------------------
+
+
+def test_equal_sources_give_equal_source_distributions(tmp_path):
+    """Another time, order, owner and umask leave no trace."""
+    packed = []
+    for number, names in enumerate((["b", "a"], ["a", "b"])):
+        folder = tmp_path / str(number) / "spkver-1"
+        folder.mkdir(parents=True)
+        archive = folder.parent / "spkver-1.tar.gz"
+        with tarfile.open(archive, "w:gz") as target:
+            for name in names:
+                path = folder / name
+                path.write_text(f"contents of {name}")
+                path.chmod(0o640 if number else 0o600)
+                os.utime(path, (10**9 + number, 10**9 + number))
+                target.add(path, f"spkver-1/{name}")
+        packed.append(archive)
+    before = [archive.read_bytes() for archive in packed]
+    assert before[0] != before[1]
+    subprocess.run(
+        [sys.executable, ROOT / ".ci/reproducible.py", *packed],
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        check=True,
+    )
+    first, second = (archive.read_bytes() for archive in packed)
+    assert first == second
+    with tarfile.open(packed[0]) as archive:
+        members = archive.getmembers()
+        assert [(member.name, member.mode, member.mtime) for member in members] == [
+            ("spkver-1/a", 0o644, 1_700_000_000),
+            ("spkver-1/b", 0o644, 1_700_000_000),
+        ]
+        assert archive.extractfile("spkver-1/a").read() == b"contents of a"
+
+
+def test_metadata_answer_what_people_look_for():
+    """Questions of public forums: PLDA of Kaldi in Python, text-dependent verification, singling out."""
+    parser = ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    text = (ROOT / "README.md").read_text() + parser["metadata"]["description"]
+    for words in ("PLDA", "Kaldi", "text-dependent", "RSR2015", "singling out", "VoicePrivacy"):
+        assert words in text
+    assert "url" not in parser["metadata"]  # no address is invented
+    assert "\n" not in parser["metadata"]["description"]
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_container_install_commands_that_run(tmp_path):
+    """Without a builder: what COPY names is copied, and installed as RUN does, but for the packages of others."""
+    context = tmp_path / "context"
+    context.mkdir()
+    for line in (ROOT / "Containerfile").read_text("utf-8").splitlines():
+        if line.startswith("COPY "):
+            *sources, target = line.split()[1:]
+            for name in sources:
+                if (ROOT / name).is_dir():
+                    shutil.copytree(ROOT / name, context / target)
+                else:
+                    shutil.copy(ROOT / name, context / target)
+    installed = tmp_path / "site"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--no-deps", "--target", installed, context],
+        check=True,
+        capture_output=True,
+    )
+    code = "from spkver.cli import main; main(['voiceprivacy', '--help'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Usage:" in done.stdout
+    assert (installed / "evaluation/challenges/baselines.csv").is_file()
+    assert (installed / "spkver/recipes/voiceprivacy/config/vpc2024.yaml").is_file()
+    assert list((installed / "share/doc/spkver/docs").glob("challenge.md"))

@@ -1,6 +1,13 @@
 """VoicePrivacy challenges: scores of whole challenges assessed, result and rank files of 2022 to 2026 read and
 written, systems ranked by utility within each minimum EER."""
 
+from evaluation.challenges.baselines import (
+    BASELINES,
+    OFFICIAL,
+    baseline_figures,
+    baseline_systems,
+    official_name,
+)
 from evaluation.challenges.rank_files import (
     ASR,
     ASV,
@@ -8,6 +15,7 @@ from evaluation.challenges.rank_files import (
     PROTOCOL,
     SER,
     Section,
+    format_rank_file,
     read_rank_file,
     write_rank_file,
 )
@@ -17,12 +25,14 @@ from evaluation.challenges.ranking import (
     ComparedSystem,
     OrderingRule,
     SystemOrder,
+    order_rows,
     order_systems,
     orders_to_dict,
 )
 from evaluation.challenges.system_ranking import MIXED, SystemRanking, rank_systems
 from evaluation.challenges.systems import (
     figure_rows,
+    measured_utility,
     plot_systems,
     read_figures,
     read_system,
@@ -40,7 +50,9 @@ __all__ = [
     "ASR",
     "ASV",
     "ASV_ANON",
+    "BASELINES",
     "MIXED",
+    "OFFICIAL",
     "PROTOCOL",
     "RULES",
     "SER",
@@ -51,8 +63,14 @@ __all__ = [
     "SystemOrder",
     "SystemRanking",
     "assess",
+    "baseline_figures",
+    "baseline_systems",
     "figure_rows",
     "find_score_lists",
+    "format_rank_file",
+    "measured_utility",
+    "official_name",
+    "order_rows",
     "order_systems",
     "orders_to_dict",
     "plot_systems",

@@ -36,6 +36,9 @@ Assignment = Literal["reached", "highest"]
 
 _percent = partial(percent, decimals=2)
 
+NOT_STATED = "not stated"
+"""The attacker of a file that names none, as the challenges' own files do."""
+
 LOWER_IS_BETTER: Mapping[str, bool] = {"wer": True, "cer": True, "uar": False, "f0": False}
 _TITLES = {"wer": "WER", "cer": "CER", "uar": "UAR", "f0": "F0 correlation", "eer": "EER"}
 
@@ -67,7 +70,7 @@ class ComparedSystem:
     utilities: Mapping[str, Interval]
     notes: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
-    attacker: str = "not stated"
+    attacker: str = NOT_STATED
     broken: str = ""
 
 
@@ -291,6 +294,37 @@ def orders_to_dict(
         entries = tuple(asdict(entry) | {"value": entry.value.numbers()} for entry in order.entries)
         conditions.append(asdict(order) | {"entries": entries})
     return {"rule": asdict(rule), "systems": systems_by_name, "conditions": conditions}
+
+
+def order_rows(orders: Sequence[SystemOrder]) -> list[dict[str, str]]:
+    """Return a row for each minimum EER, with the systems that reach it by each utility, the best one first.
+
+    A rate is in per cent; behind it are the best and the worst place that the intervals allow, where these differ.
+
+    Examples
+    --------
+    >>> first = ComparedSystem("first", Interval(0.35), {"wer": Interval(0.05)})
+    >>> order_rows(order_systems([first], OrderingRule("", (0.3, 0.4), ("wer",))))
+    [{'minimum EER': '30 %', 'by WER': 'first 5.00'}, {'minimum EER': '40 %', 'by WER': 'none'}]
+    """
+    rows: dict[float, dict[str, str]] = {}
+    for order in orders:
+        cells = []
+        for entry in order.entries:
+            cell = f"{entry.system} {_short(entry.value.value, order.utility)}"
+            if entry.best != entry.worst:
+                cell += f" ({entry.best} to {entry.worst})"
+            cells.append(cell)
+        row = rows.setdefault(order.target, {"minimum EER": f"{100 * order.target:g} %"})
+        row[f"by {_TITLES[order.utility]}"] = ", ".join(cells) or "none"
+    return list(rows.values())
+
+
+def _short(value: float, utility: str) -> str:
+    """Return a utility without its unit."""
+    if utility == "f0":
+        return f"{value:.3f}"
+    return f"{100 * value:.2f}"
 
 
 def _why_not(system: ComparedSystem, rule: OrderingRule, target: float, utility: str) -> str:

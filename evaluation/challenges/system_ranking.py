@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from evaluation.challenges.baselines import (
+    OFFICIAL,
+    baseline_figures,
+    baseline_systems,
+    check_label,
+    official_name,
+)
 from evaluation.challenges.ranking import (
+    NOT_STATED,
     RULES,
     Assignment,
     ComparedSystem,
@@ -20,6 +28,7 @@ from evaluation.challenges.ranking import (
 from evaluation.challenges.systems import (
     ChallengeFigure,
     measured_utilities,
+    measured_utility,
     read_figures,
     read_system,
 )
@@ -53,8 +62,9 @@ class SystemRanking:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the EERs come from different attackers or definitions."""
-        return len({system.attacker for system in self.systems}) > 1
+        """Whether the EERs come from different attackers or definitions; files that state none are a toolkit's."""
+        attackers = {system.attacker for system in self.systems}
+        return len(attackers) > 1 and attackers != {OFFICIAL, NOT_STATED}
 
     @property
     def warnings(self) -> list[str]:
@@ -96,6 +106,8 @@ def rank_systems(
     split: str = "test",
     average: Literal["mean", "least"] = "mean",
     datasets: Sequence[str] = (),
+    baselines: str = "",
+    utility_from: Mapping[str, str | Path] | None = None,
 ) -> SystemRanking:
     """Rank systems by utility at each minimum EER that they reach.
 
@@ -104,7 +116,8 @@ def rank_systems(
     files : sequence of path
         ``results.json`` (or folders that hold it), rank files, or summaries of 2022; see `read_system`.
     names : sequence of str
-        Names of the systems; by default those in their files. Equal ones get the name of their folder too.
+        Names of the systems; by default those in their files, or the baselines' for files of the toolkits. Equal ones
+        get the name of their folder too.
     rule : {"vpc2024", "vpc2022"} or OrderingRule
         Rule of a challenge.
     targets : sequence of float
@@ -115,6 +128,11 @@ def rank_systems(
         Rank at each target reached, or at the highest only; by default as the rule says.
     split, average, datasets
         Which EERs and utilities count; see `read_system`.
+    baselines : str
+        Also rank the baselines of this challenge, see `evaluation.challenges.BASELINES`; their figures are here.
+    utility_from : dict of str to path, optional
+        Name of a system, or "" for the only one, to a file whose utilities it gets in place of its own, such as the
+        ``result_for_rank`` that the challenge's toolkit wrote for the same speech.
 
     Returns
     -------
@@ -124,10 +142,10 @@ def rank_systems(
     Raises
     ------
     DataError
-        If names and files differ in number, the rule is unknown or inconsistent, a file is malformed, or two systems
-        have one name.
+        If names and files differ in number, the rule is unknown or inconsistent, a file is malformed, two systems have
+        one name, or a label names another baseline than the file is of.
     """
-    if not files:
+    if not files and not baselines:
         raise DataError("no system to rank")
     if isinstance(rule, str):
         if rule not in RULES:
@@ -142,20 +160,56 @@ def rank_systems(
         utilities=tuple(utilities) or rule.utilities,
         assignment=assignment or rule.assignment,
     )
+    selection: dict[str, Any] = {"split": split, "average": average, "datasets": datasets}
     systems = []
     for path, name in zip(files, names, strict=True):
-        systems.append(read_system(path, name, split=split, average=average, datasets=datasets))
-    systems = _with_distinct_names(systems, files)
-    orders = order_systems(systems, rule)
+        check_label(path, name)
+        system = read_system(path, name, **selection)
+        if not name and system.attacker == NOT_STATED:
+            system = replace(system, name=official_name(path) or system.name)
+        systems.append(system)
+    others = []
+    if baselines:
+        others = baseline_systems(baselines, **selection)
+    systems = _with_distinct_names(systems, files, others)
     figures = {system.name: read_figures(path) for system, path in zip(systems, files, strict=True)}
+    for name, source in (utility_from or {}).items():
+        _give_utility(systems, name, source, selection)
+    if baselines:
+        systems += others
+        figures |= baseline_figures(baselines)
+    orders = order_systems(systems, rule)
     return SystemRanking(tuple(systems), tuple(orders), rule, figures)
 
 
+def _give_utility(
+    systems: list[ComparedSystem], name: str, source: str | Path, selection: Mapping[str, Any]
+) -> None:
+    """Replace the utilities of the system of this name by those of a file."""
+    names = [system.name for system in systems]
+    if not name and len(names) == 1:
+        name = names[0]
+    if name not in names:
+        text = f"utility for the system {name!r}: expected one of {', '.join(names)}"
+        raise DataError(text, file=source, remedy="say whose it is: SYSTEM=FILE")
+    measured = measured_utility(source, split=selection["split"], datasets=selection["datasets"])
+    place = names.index(name)
+    system = systems[place]
+    titles = ", ".join(measure.upper() for measure in measured)
+    systems[place] = replace(
+        system,
+        utilities={**system.utilities, **measured},
+        notes=(*system.notes, f"{titles} from {source}"),
+    )
+
+
 def _with_distinct_names(
-    systems: Sequence[ComparedSystem], files: Sequence[str | Path]
+    systems: Sequence[ComparedSystem],
+    files: Sequence[str | Path],
+    others: Sequence[ComparedSystem],
 ) -> list[ComparedSystem]:
-    """Add the folder of the file to repeated names."""
-    counts = Counter(system.name for system in systems)
+    """Add the folder of the file to names that are repeated, or those of others."""
+    counts = Counter(system.name for system in (*systems, *others))
     renamed = []
     for system, path in zip(systems, files, strict=True):
         if counts[system.name] > 1:

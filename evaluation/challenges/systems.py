@@ -11,9 +11,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from evaluation.challenges.rank_files import (
     ASR,
@@ -25,7 +25,7 @@ from evaluation.challenges.rank_files import (
     read_rank_file,
     records,
 )
-from evaluation.challenges.ranking import LOWER_IS_BETTER, ComparedSystem
+from evaluation.challenges.ranking import LOWER_IS_BETTER, NOT_STATED, ComparedSystem
 from evaluation.challenges.team_scores import read_results, recompute_averages
 from evaluation.metrics import reversal_at
 from evaluation.plots import TradeOff, plot_privacy_utility
@@ -198,17 +198,19 @@ def figures_of_results(
             )
         )
     for measure in utilities:
-        known = [
-            figure
-            for figure in results.utility
-            if figure.measure == measure and figure.rate.value.known
-        ]
-        for figure in known:
-            dataset, split = split_of(figure.dataset)
-            figures.append(
-                ChallengeFigure(measure.upper(), dataset, split, "", figure.kind, figure.rate.value)
-            )
+        figures += _figures_of_utility(results, measure)
     return tuple(figures)
+
+
+def _figures_of_utility(results: Results, measure: str) -> list[ChallengeFigure]:
+    """Return the known rates of a measure of utility."""
+    figures = []
+    for utility in results.utility:
+        rate = utility.rate.value
+        if utility.measure == measure and rate.known:
+            dataset, split = split_of(utility.dataset)
+            figures.append(ChallengeFigure(measure.upper(), dataset, split, "", utility.kind, rate))
+    return figures
 
 
 def _file(path: str | Path) -> Path:
@@ -270,29 +272,106 @@ def read_system(
     path = _file(path)
     if _is_of_2022(path):
         return _from_2022(path, name or _name(path), split)
-    weights: Mapping[str, float] = {}
-    protocols: Sequence[Mapping[str, Any]]
+    content = _content_of(path)
+    name = name or content.name or _name(path)
+    return _compared(content, name, path, split=split, average=average, datasets=datasets)
+
+
+class _Content(NamedTuple):
+    """The contents of a file of one system; weights and a name are there if the results are ours."""
+
     figures: Sequence[ChallengeFigure]
-    is_ours = path.suffix.lower() == ".json"
-    if is_ours:
-        results = _load_results(path)
-        figures = figures_of_results(results, tuple(LOWER_IS_BETTER))
-        protocols = [results.protocol.to_dict()]
-        weights = results.settings.challenge.weights
-        if not name and results.anonymiser:
-            name = results.anonymiser.name
-    else:
-        sections = read_rank_file(path)
-        figures = figures_of_rank_file(sections)
-        protocols = records(sections, PROTOCOL)
-    figures = _select(figures, split, datasets)
+    protocols: Sequence[Mapping[str, Any]]
+    weights: Mapping[str, float] = {}
+    name: str = ""
+    is_ours: bool = False
+
+
+def system_of_figures(
+    figures: Sequence[ChallengeFigure],
+    name: str,
+    *,
+    source: str,
+    attacker: str,
+    weights: Mapping[str, float] | None = None,
+    split: str = "test",
+    average: Literal["mean", "least"] = "mean",
+    datasets: Sequence[str] = (),
+) -> ComparedSystem:
+    """Return the system of which these figures are.
+
+    Parameters
+    ----------
+    figures : sequence of ChallengeFigure
+    name, attacker : str
+        Of the system, and whose EERs the figures are.
+    source : str
+        Where they are from, for notes and errors.
+    weights : dict of str to float, optional
+        Weights of sets in the EER.
+    split, average, datasets
+        As for `read_system`.
+
+    Raises
+    ------
+    DataError
+        If there is no EER of a semi-informed attacker in the split.
+    """
+    content = _Content(figures, (), weights or {})
+    system = _compared(content, name, source, split=split, average=average, datasets=datasets)
+    return replace(system, attacker=attacker)
+
+
+def _compared(
+    content: _Content,
+    name: str,
+    source: str | Path,
+    *,
+    split: str,
+    average: Literal["mean", "least"],
+    datasets: Sequence[str],
+) -> ComparedSystem:
+    figures = _select(content.figures, split, datasets)
     lists = _semi_informed(figures)
     if not lists:
         text = f"no EER of a semi-informed attacker ({ASV_ANON!r}) on sets {split!r}"
         remedy = "run the recipe with such an attacker, or choose other sets"
-        raise DataError(text, file=path, remedy=remedy)
+        raise DataError(text, file=source, remedy=remedy)
+    eer, note = _eer_of(lists, average, content.weights)
+    notes = [f"{source}: {note}"]
+    if not content.is_ours:  # our results state the attacker themselves
+        notes += _too_weak(lists, figures)
+    utilities = _utilities(figures)
+    undefined = [measure.upper() for measure, rate in utilities.items() if not rate.known]
+    if undefined:
+        raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=source)
+    sets = tuple(figure.list_name for figure in lists.values())
+    attacker = _attacker_of(content.protocols, lists)
+    return ComparedSystem(name, eer, utilities, tuple(notes), sets, attacker, _broken(lists))
+
+
+def _content_of(path: Path) -> _Content:
+    """Read our results, or else a rank file."""
+    if path.suffix.lower() != ".json":
+        sections = read_rank_file(path)
+        return _Content(figures_of_rank_file(sections), records(sections, PROTOCOL))
+    results = _load_results(path)
+    figures = figures_of_results(results, tuple(LOWER_IS_BETTER))
+    weights = results.settings.challenge.weights
+    name = ""
+    if results.anonymiser:
+        name = results.anonymiser.name
+    return _Content(figures, [results.protocol.to_dict()], weights, name, is_ours=True)
+
+
+def _eer_of(
+    lists: Mapping[str, ChallengeFigure],
+    average: Literal["mean", "least"],
+    weights: Mapping[str, float],
+) -> tuple[Interval, str]:
+    """Return the EER of a system over its lists, and how it was made."""
     shares = [float(weights.get(figure.dataset, 0)) for figure in lists.values()]
-    note = f"{path}: EER of {', '.join(lists)}"
+    note = f"EER of {', '.join(lists)}"
     if average == "mean" and all(share > 0 for share in shares):
         note += ", weighted as the challenge does"
     else:
@@ -300,24 +379,20 @@ def read_system(
     eer = _together([figure.value for figure in lists.values()], average, shares)
     if not eer.has_interval:
         note += ", without intervals"
-    notes = [note]
-    if not is_ours:  # our results state the attacker themselves
-        notes += _too_weak(lists, figures)
-    utilities = _utilities(figures)
-    undefined = [measure.upper() for measure, rate in utilities.items() if not rate.known]
-    if undefined:
-        raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=path)
-    attacker = "not stated"
+    return eer, note
+
+
+def _attacker_of(
+    protocols: Sequence[Mapping[str, Any]], lists: Mapping[str, ChallengeFigure]
+) -> str:
+    """Return the attacker that a file states, with its reading, else how many were tried."""
+    for protocol in reversed(protocols):
+        if protocol:
+            return f"{protocol['attacker']} ({protocol['reading']})"
     n_attackers = max(figure.n_attackers for figure in lists.values())
     if n_attackers:
-        attacker = f"strongest of {n_attackers} (rocch)"
-    for protocol in protocols:
-        if protocol:
-            attacker = f"{protocol['attacker']} ({protocol['reading']})"
-    sets = tuple(figure.list_name for figure in lists.values())
-    return ComparedSystem(
-        name or _name(path), eer, utilities, tuple(notes), sets, attacker, _broken(lists)
-    )
+        return f"strongest of {n_attackers} (rocch)"
+    return NOT_STATED
 
 
 def _select(
@@ -363,6 +438,25 @@ def _utilities(figures: Sequence[ChallengeFigure]) -> dict[str, Interval]:
         if figure.condition == "anonymised" and figure.measure.lower() in rates:
             rates[figure.measure.lower()].append(figure.value)
     return {measure: _together(values) for measure, values in rates.items() if values}
+
+
+def measured_utility(
+    path: str | Path, *, split: str = "test", datasets: Sequence[str] = ()
+) -> dict[str, Interval]:
+    """Return the utilities of anonymised speech in a rank file or ``results.json``; it need have no EER.
+
+    Raises
+    ------
+    DataError
+        If the file is malformed, or holds no utility of the split.
+    """
+    path = _file(path)
+    figures = _content_of(path).figures
+    utilities = _utilities(_select(figures, split, datasets))
+    if not any(rate.known for rate in utilities.values()):
+        text = f"no WER, UAR or other utility of anonymised speech on sets {split!r}"
+        raise DataError(text, file=path, remedy="give a file that has them")
+    return {measure: rate for measure, rate in utilities.items() if rate.known}
 
 
 def _from_2022(path: Path, name: str, split: str) -> ComparedSystem:

@@ -1,6 +1,7 @@
 """Whole VoicePrivacy challenges: every list of scores is found by name, joined with its key and assessed.
 
-Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``. The names of the enrolment and of the trial set say
+Results lie in ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores`` (2020 and 2022) or in
+``asv_anon<suffix>/<enrol>-<trial>/scores`` (2024). The names of the enrolment and of the trial set say
 the corpus, its part, the sex and who is anonymised: enrolment and trials original (o-o), only trials (o-a), both
 (a-a). The key belongs to the original trials.
 
@@ -58,9 +59,14 @@ _LINES = (
 _SCORES = re.compile(
     r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?"
 )
+# of the toolkit of 2024, and of our own output folders, where each attacker has a folder
+_PAIR = re.compile(
+    r"(?:.*/)?(?P<team>asv_(?:orig|anon)(?:_[^/]+)?)/(?:[^/]+_out/)?(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/"
+    r"(?:(?P<system>[^/]+)/)?scores(\.gz)?"
+)
 _ENROL = re.compile(r".+_enrolls(?P<anon>_.+)?")
 _TRIAL = re.compile(
-    r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>[fm])(?P<subset>_common)?(?P<anon>_(?!common).+)?"
+    r"(?P<corpus>[^_]+)_(?P<split>[^_]+)_trials_(?P<sex>f|m|mixed|all)(?P<subset>_common)?(?P<anon>_(?!common).+)?"
 )
 
 # columns of the ZEBRA toolkit: value of an assessment, factor, decimals
@@ -267,7 +273,8 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     Parameters
     ----------
     results : path
-        Folder of ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``.
+        Folder of ``TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores``; or of ``asv_orig`` and ``asv_anon*``, in which
+        the toolkit of 2024 has ``<enrol>-<trial>/scores``, and our evaluations ``<enrol>-<trial>/<attacker>/scores``.
     keys : path
         Folder of the keys.
 
@@ -289,7 +296,8 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     problems = Problems()
     lists: dict[tuple[str, ...], ScoreList] = {}
     for path in sorted(entry for entry in results.rglob("*") if entry.is_file()):
-        names = _SCORES.fullmatch(path.relative_to(results).as_posix())
+        inside = path.relative_to(results).as_posix()
+        names = _SCORES.fullmatch(inside) or _PAIR.fullmatch(inside)
         if names is None:
             continue
         try:
@@ -304,6 +312,7 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     problems.raise_if_any()
     if not lists:
         remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it"
+        remedy += ", or asv_anon*/<enrol>-<trial>/scores"
         raise DataError("no list of scores was found", file=results, remedy=remedy)
     return list(lists.values())
 
@@ -322,7 +331,7 @@ def _score_list(path: Path, names: re.Match[str], keys: Path) -> ScoreList:
     names_of_key = [f"{original}/trials", original, f"{names['trial']}/trials", names["trial"]]
     for name in names_of_key:
         if is_file(keys / name):
-            team = f"{names['team']}/{names['system']}"
+            team = f"{names['team']}/{names['system'] or 'scores'}"
             corpus = trial["corpus"] + subset
             return ScoreList(
                 team,

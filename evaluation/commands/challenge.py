@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -41,12 +42,14 @@ def challenge(
 ) -> None:
     """Assess a whole VoicePrivacy challenge.
 
-    RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores. Written are results.csv, results.md and results.tex,
+    RESULTS holds TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores, or is the exp of the toolkit of 2024, or of an output
+    folder of spkver voiceprivacy, whose keys are in its lists. Written are results.csv, results.md and results.tex,
     a page for each system, the weighted averages of VoicePrivacy 2022, and ZEBRA plots for each system and condition.
     Intervals are over speakers, as the utt2spk in the folder of a key's trials gives them.
 
     Example:
       spkver-eval challenge exp --key data --output challenge
+      spkver-eval challenge exp/mine/exp --key exp/mine/lists --output challenge
     """
     from evaluation.challenges import assess, find_score_lists, write_challenge
 
@@ -94,7 +97,20 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
 
 
 @click.command(cls=Command)
-@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.argument("files", nargs=-1, type=FILE)
+@click.option(
+    "--baselines",
+    type=click.Choice(["2022", "2024", "2026", "2026-track2"]),
+    default=None,
+    help="Also rank the baselines of this challenge, whose official figures are known here.",
+)
+@click.option(
+    "--utility-from",
+    "utility_files",
+    multiple=True,
+    metavar="[SYSTEM=]FILE",
+    help="Utilities of a system from another file, such as the toolkit's result_for_rank*; repeatable.",
+)
 @label_option
 @choice_option(
     "--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Ranking rule of this challenge."
@@ -118,6 +134,9 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
     "--average", of=["mean", "least"], help="EER of a system: mean or least over sets and sexes."
 )
 @click.option("--figures", is_flag=True, help="Also show all figures of the files, set by set.")
+@click.option(
+    "--reasons", is_flag=True, help="Also say of each system why it has its place, or none."
+)
 @path_option(
     "--plot",
     help="Draw EER over each utility: .png, .pdf, .svg or .tex; of several, NAME_wer.png ...",
@@ -127,6 +146,8 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
 @json_option
 def rank(
     files: tuple[Path, ...],
+    baselines: str | None,
+    utility_files: tuple[str, ...],
     labels: tuple[str, ...],
     rule_name: str,
     targets: tuple[float, ...],
@@ -136,6 +157,7 @@ def rank(
     datasets: tuple[str, ...],
     average: Literal["mean", "least"],
     figures: bool,
+    reasons: bool,
     plot: Path | None,
     latex: Path | None,
     markdown: Path | None,
@@ -146,10 +168,11 @@ def rank(
     FILES are results.json of the recipe (or its output folder), result_for_rank* of VoicePrivacy 2024 and 2026 (both
     tracks), or summaries of 2022; the EER is that of the semi-informed attacker. The table of the systems comes first
     and names the attacker of each EER (for results.json that of challenge.attacker, else the strongest);
-    --plot, --latex and --markdown write it for a paper.
+    --plot, --latex and --markdown write it for a paper. Files of the toolkits have the names of their baselines, such
+    as B4 for result_for_rank_nac.
 
     Example:
-      spkver-eval rank exp/results_summary/result_for_rank_mcadams -l mcadams
+      spkver-eval rank exp/mine --baselines 2024
       spkver-eval rank exp/mine/results.json result_for_rank_* --plot systems.png --latex systems.tex --figures
     """
     from evaluation import challenges
@@ -164,6 +187,8 @@ def rank(
         split=split,
         average=average,
         datasets=datasets,
+        baselines=baselines or "",
+        utility_from=_utility_files(utility_files),
     )
     for text in ranking.warnings:
         click.echo(f"Warning: {text}", err=True)
@@ -187,34 +212,52 @@ def rank(
     click.echo(format_table(rows))
     if figures:
         click.echo("\n" + format_table(challenges.figure_rows(ranking.figures)))
-    click.echo("\n" + _format_orders(ranking))
+    click.echo(f"\n{_format_ranks(ranking)}")
+    if reasons:
+        click.echo(f"\n{_format_reasons(ranking)}")
 
 
-def _format_orders(ranking: SystemRanking) -> str:
-    """Return the rule, the notes of the systems, and who has which place at each target."""
-    from evaluation.challenges import MIXED
+def _utility_files(given: Sequence[str]) -> dict[str, str]:
+    """Return files of utilities by the name of their system, which is blank where none is given."""
+    files = {}
+    for text in given:
+        name, is_named, path = text.partition("=")
+        if not is_named or Path(text).exists():
+            name = ""
+            path = text
+        files[name] = path
+    return files
+
+
+def _format_ranks(ranking: SystemRanking) -> str:
+    """Return who reaches which minimum EER, the best first, and what has to be known of it."""
+    from evaluation.challenges import MIXED, order_rows
 
     rule = ranking.rule
-    lines = [f"rule: {rule.name}, assignment: {rule.assignment}"]
+    sets = {system.sets for system in ranking.systems if system.sets}
+    line = f"rule: {rule.name}, assignment: {rule.assignment}"
+    if len(sets) == 1:
+        line += f"; EER of {', '.join(*sets)}"
+    lines = [format_table(order_rows(ranking.measured_orders)), "", line]
+    if not ranking.measured_orders:
+        utilities = ", ".join(rule.utilities).upper()
+        lines = [f"no ranks: no system has a measured utility ({utilities})", line]
     if ranking.is_mixed:
         lines.append(MIXED)
     for system in ranking.systems:
-        lines += [f"{system.name}: {note}" for note in system.notes]
-    if not ranking.measured_orders:
-        lines += [
-            "",
-            f"no ranks: no system has a measured utility ({', '.join(rule.utilities).upper()})",
-        ]
+        lines += [f"{system.name}: {note}" for note in system.notes[1:]]
+    doubts = {}
+    for order in ranking.measured_orders:
+        for name, doubt in order.doubts.items():
+            doubts[f"in doubt: {name} {doubt}"] = True
+    return "\n".join([*lines, *doubts])
+
+
+def _format_reasons(ranking: SystemRanking) -> str:
+    """Return for each minimum EER and utility why a system has its place, or none."""
+    lines = [f"{system.name}: {system.notes[0]}" for system in ranking.systems if system.notes]
     for order in ranking.measured_orders:
         lines += ["", f"EER of {100 * order.target:g} % or more, by {order.utility.upper()}"]
-        for entry in order.entries:
-            places = ""
-            if entry.best and entry.best != entry.worst:
-                places = f" (places {entry.best} to {entry.worst})"
-            lines.append(f"  {entry.place}. {entry.system}{places}: {entry.reason}")
-        for name, reason in order.excluded.items():
-            doubt = ""
-            if name in order.doubts:
-                doubt = f"; in doubt: {order.doubts[name]}"
-            lines.append(f"  -  {name}: {reason}{doubt}")
+        lines += [f"  {entry.place}. {entry.system}: {entry.reason}" for entry in order.entries]
+        lines += [f"  -  {name}: {reason}" for name, reason in order.excluded.items()]
     return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,6 +63,8 @@ def numbers_option(
 
 _utterances_option = numbers_option(
     "--utterances",
+    "--L",
+    "utterances",
     least=1,
     words=("all",),
     help="Utterances averaged into a trial, such as 1,3,all. Default 1; for scores, each segment is a trial.",
@@ -125,6 +127,10 @@ def vector_options(*, required: bool) -> list[Any]:
 
 @click.command(cls=Command)
 @together(
+    path_option(
+        "--config",
+        help="YAML of Speaker-Linkability: enroll_path, trial_path, and a seed that draws utterances.",
+    ),
     *vector_options(required=False),
     path_option("-s", "--scores", help="Scores, or a .pt of similarities, instead of embeddings."),
     path_option("-k", "--key", help="Their key; none where the scores hold labels."),
@@ -160,6 +166,7 @@ def vector_options(*, required: bool) -> list[Any]:
     *_RESULTS_OPTIONS,
 )
 def linkability(
+    config: Path | None,
     vectors: VectorFiles,
     mean: Literal["plain", "normalised"],
     utterances: list[linkage.Utterances],
@@ -184,12 +191,21 @@ def linkability(
 ) -> None:
     """Compute how often the target speaker scores highest among N enrolled speakers, exactly, for all N.
 
-    Give embeddings (--enroll and --test), scores (-s and -k), or the folder of an earlier run (--ranks).
+    Give embeddings (--enroll and --test, or --config), scores (-s and -k), or the folder of an earlier run (--ranks).
 
     Example:
       spkver-eval linkability --enroll enrol.h5 --test trial.h5 --output linkability
       spkver-eval linkability -s scores.txt -k key.txt --output linkability
+      spkver-eval linkability --config libri_ECAPA_B3.yaml --L 3 --allow-pickle
     """
+    if config is not None:
+        source = linkage.read_linkability_config(config)
+        if vectors.enroll is not None or vectors.test is not None:
+            raise click.UsageError("--config names the embeddings: give no --enroll and --test")
+        vectors = replace(vectors, enroll=source.enroll, test=source.test)
+        if source.seed is not None:
+            choice = "random"
+            resampling = replace(resampling, seed=source.seed)
     has_vectors = vectors.enroll is not None
     given = [source for source in (scores, vectors.enroll, ranks) if source is not None]
     is_whole = has_vectors == (vectors.test is not None) and (key is None or scores is not None)

@@ -23,6 +23,7 @@ from evaluation.linkage.alignment import (
     linked_shares,
     linked_vectors,
 )
+from evaluation.linkage.configured import LinkabilityConfig, read_linkability_config
 from evaluation.linkage.curve import (
     MEASURES,
     METHOD,
@@ -163,6 +164,7 @@ __all__ = [
     "FoundSpeakers",
     "GalleryTrials",
     "Levels",
+    "LinkabilityConfig",
     "LocalDisclosure",
     "Matching",
     "Measure",
@@ -224,6 +226,7 @@ __all__ = [
     "ranks_from_embeddings",
     "ranks_from_scores",
     "ranks_of_matrix",
+    "read_linkability_config",
     "read_rank_tables",
     "read_ranks",
     "similarity_rank_disclosure",

@@ -12,8 +12,10 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import line_at, not_text, read_text_bytes, shown
 
 
-def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[int, list[str]]]:
-    """Read columns of a table with a header.
+def read_columns(
+    path: str | Path, columns: Sequence[str | None], *, header: Sequence[str] = ()
+) -> list[tuple[int, list[str]]]:
+    """Read columns of a table with a header, or of one whose columns are named here.
 
     Parameters
     ----------
@@ -22,6 +24,8 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
         meaning except between tabs, where corpora such as Common Voice have unpaired ones.
     columns : sequence of str or None
         Their names in the header; None for the first column, which may have any name.
+    header : sequence of str
+        Names of all columns of a table without a header; its delimiter is then that of its first line.
 
     Returns
     -------
@@ -33,7 +37,10 @@ def read_columns(path: str | Path, columns: Sequence[str | None]) -> list[tuple[
     DataError
         With file and line: a missing column, rows of different length, an empty file, not UTF-8.
     """
-    (_, header), *rows = _lines(path)
+    rows = _lines(path)
+    if not header:
+        header = rows[0][1]
+        rows = rows[1:]
     _check_names(columns, header, path)
     places = [0 if name is None else header.index(name) for name in columns]
     problems = Problems(path)

@@ -12,6 +12,7 @@ Example:
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from spkbase import runs
@@ -48,13 +49,19 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
             frames.release()  # gigabytes that are not needed below
 
     systems = {}
-    options = {"machines": given.get("machines")}
-    systems["svm-gmm"] = pipeline.svm_system(run, "svm-gmm", vectors, trials, config.svm, **options)
+    system = partial(
+        pipeline.svm_system,
+        run,
+        of_lists=vectors,
+        trials=trials,
+        config=config.svm.training,
+        as_files=config.svm.files,
+    )
+    systems["svm-gmm"] = system("svm-gmm", machines=given.get("machines"))
     if config.nap.rank:
         projection = pipeline.nuisance_projection(run, vectors[nap_list], config.nap)
-        options = {"projection": projection, "machines": given.get("machines_nap")}
-        systems["svm-gmm-nap"] = pipeline.svm_system(
-            run, "svm-gmm-nap", vectors, trials, config.svm, **options
+        systems["svm-gmm-nap"] = system(
+            "svm-gmm-nap", projection=projection, machines=given.get("machines_nap")
         )
     return rsr2015.report("rsr2015/svm_gmm", run, config, lists, ubm, systems)
 

@@ -1,7 +1,8 @@
 """How much identity leaks through an anonymiser: train attackers, score the trial lists, report.
 
     python recipes/voiceprivacy/run.py --data DIR --suffix _mcadams --output DIR [--config FILE] [--set KEY=VALUE]...
-                                      [--jobs N] [--engine ENGINE] [--allow-pipes] [--until STEP] [--force]
+                                      [--anonymised DIR] [--jobs N] [--engine ENGINE] [--allow-pipes] [--until STEP]
+                                      [--force]
 
 DIR holds the challenge's data directories; with the word "simulated" SIMULATED speech is made instead. Existing
 anonymised twins (<set>SUFFIX) are used, missing ones are made. `spkver.voiceprivacy.STEPS` names the steps;

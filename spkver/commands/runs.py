@@ -37,13 +37,14 @@ def demo(output: Path, jobs: int | None) -> None:
 
     loader()
     privacy = output / "voiceprivacy"
-    verification = _recipe("rsr2015.svm_gmm")
+    verification = recipe("rsr2015.svm_gmm")
     verification(corpus="simulated", output=output, config_file=None, settings=(), jobs=jobs)
     click.echo("")
-    evaluation = _recipe("voiceprivacy.run")
+    evaluation = recipe("voiceprivacy.run")
     evaluation(
         data="simulated",
         suffix=SUFFIX,
+        anonymised=None,
         output=privacy,
         config_file=None,
         settings=(),
@@ -107,7 +108,7 @@ def last_progress(log: Path) -> list[str]:
     return lines
 
 
-def _recipe(name: str) -> Callable[..., None]:
+def recipe(name: str) -> Callable[..., None]:
     """Return the function behind the command of a recipe's script."""
     command: click.Command = import_module(f"spkver.recipes.{name}").main
     assert command.callback is not None

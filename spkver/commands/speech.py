@@ -12,6 +12,7 @@ import click
 
 from spkbase import console
 from spkbase.errors import DataError, Problems
+from spkbase.files import write_text
 from spkver.commands.options import datadir_argument
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ _LISTS = console.path_option("--lists", metavar="FOLDER", help="Folder with the 
 @click.option("--path", metavar="COLUMN", help="Column of the table with the paths.")
 @click.option("--sex", metavar="COLUMN", help="Column of the table with the sexes.")
 @click.option(
+    "--text",
+    metavar="COLUMN",
+    help="Column of the table with the words; they become the file text.",
+)
+@click.option(
+    "--columns", metavar="NAME,NAME", help="Names of all columns of a table without a header."
+)
+@click.option(
     "--drop-unusable",
     is_flag=True,
     help="Leave out recordings that are unreadable, too short or silent.",
@@ -48,6 +57,8 @@ def datadir(
     speaker: str | None,
     path: str | None,
     sex: str | None,
+    text: str | None,
+    columns: str | None,
     drop_unusable: bool,
 ) -> None:
     """Make a data directory of FOLDER, which holds .wav, .flac, .sph, .ogg or .mp3 files of one channel each.
@@ -55,30 +66,39 @@ def datadir(
     The first sub-folder names the speaker: anna/01.wav is the utterance anna-01 of anna. Without sub-folders the
     file name begins with the speaker: anna-01.wav. Blanks in names become _ in ids. Recordings are not copied. The
     command names recordings that are clipped, far too quiet or short, and refuses those that are silent, shorter than
-    0.1 s or unreadable. With --table, a table such as those of Common Voice lists speakers and recordings.
+    0.1 s or unreadable. With --table, a table such as those of Common Voice lists speakers and recordings, perhaps
+    their words too; --columns names the columns of one without a header.
 
     Example:
       spkver datadir recordings --output data/mine --sexes speakers.tsv
-      spkver datadir cv/clips --table cv/validated.tsv --speaker client_id --path path --output data/cv
+      spkver datadir cv/clips --table cv/validated.tsv --speaker client_id --path path --text sentence -o data/cv
+      spkver datadir cv/clips --table list-A.txt --columns path,speaker --speaker speaker --path path -o data/A
     """
     from spkver.datadir import (
         datadir_of_folder,
         datadir_of_table,
         match_sexes,
         read_sexes,
+        texts_of_table,
         write_datadir,
     )
 
     if (output / "wav.scp").exists():
         remedy = "remove it, or choose another --output"
         raise DataError("a data directory is there already", file=output, remedy=remedy)
-    if (table or speaker or path or sex) and not (table and speaker and path):
-        raise click.UsageError("--table, --speaker and --path go together, and --sex with them")
+    if (table or speaker or path or sex or text or columns) and not (table and speaker and path):
+        raise click.UsageError(
+            "--table, --speaker and --path go together, and --sex, --text and --columns with them"
+        )
+    header = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    texts: dict[str, str] = {}
     with console.echo_log(logging.WARNING):
         if table and speaker and path:
             made = datadir_of_table(
-                table, output, speaker=speaker, path=path, sex=sex, folder=folder
+                table, output, speaker=speaker, path=path, sex=sex, folder=folder, header=header
             )
+            if text:
+                texts = texts_of_table(table, path=path, text=text, header=header)
         else:
             made = datadir_of_folder(folder, output, separator=separator)
         target = output.resolve()
@@ -91,6 +111,9 @@ def datadir(
         speakers = set(made.speakers.values())
         made = replace(made, sexes=match_sexes(read_sexes(sexes), speakers, sexes))
     write_datadir(made)
+    if texts:
+        lines = [f"{name} {texts[name]}\n" for name in sorted(made.recordings) if name in texts]
+        write_text(output / "text", "".join(lines))
     click.echo(f"{output}: {len(made)} utterances of {_people(made)}")
 
 

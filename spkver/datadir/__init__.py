@@ -10,6 +10,7 @@ from spkver.datadir.directory import (
     without_labels,
     write_datadir,
 )
+from spkver.datadir.elsewhere import link_twins
 from spkver.datadir.evaluation_sets import EvaluationSets, split_for_evaluation
 from spkver.datadir.fingerprints import (
     Fingerprint,
@@ -37,6 +38,7 @@ from spkver.datadir.reading import (
     match_sexes,
     read_datadir,
     read_sexes,
+    texts_of_table,
 )
 from spkver.datadir.splitting import (
     MIXED,
@@ -80,6 +82,7 @@ __all__ = [
     "fingerprint",
     "fingerprints_of",
     "full_cross",
+    "link_twins",
     "match_sexes",
     "part_of",
     "pointed_at",
@@ -92,6 +95,7 @@ __all__ = [
     "similarity",
     "split_datadir",
     "split_for_evaluation",
+    "texts_of_table",
     "twin_of_split",
     "unfit_id",
     "wav_file",

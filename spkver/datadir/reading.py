@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -251,6 +251,7 @@ def datadir_of_table(
     speaker: str,
     path: str,
     sex: str | None = None,
+    header: Sequence[str] = (),
 ) -> DataDir:
     """Return the data directory of the recordings that a table lists, such as ``validated.tsv`` of Common Voice.
 
@@ -266,6 +267,8 @@ def datadir_of_table(
         Where relative paths begin.
     speaker, path, sex : str
         Names of columns. Without the last one there are no sexes; words for them are those of `SEXES`.
+    header : sequence of str
+        Names of all columns of a table without a header.
 
     Raises
     ------
@@ -279,8 +282,8 @@ def datadir_of_table(
     columns = [speaker, path]
     if sex:
         columns.append(sex)
-    for line, (name, file, *words) in read_columns(table, columns):
-        utterance = _as_id(_joined(Path(file.lstrip("/") or "-").with_suffix("").parts))
+    for line, (name, file, *words) in read_columns(table, columns, header=header):
+        utterance = _id_of_path(file)
         person = _as_id(name)
         if not (name and file) or utterance in recordings:
             text = f"expected a speaker and a recording that no other line lists, got {name[:20]!r} and {file!r}"
@@ -299,6 +302,30 @@ def datadir_of_table(
     problems.raise_if_any()
     warn_of_alike(speakers.values())
     return DataDir(Path(target), recordings, speakers, sexes)
+
+
+def texts_of_table(
+    table: str | Path, *, path: str, text: str, header: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the transcripts that a table lists, by utterance, see `datadir_of_table`; blank ones are left out.
+
+    Parameters
+    ----------
+    table : path
+    path, text : str
+        Names of the columns with recordings and with their words.
+    header : sequence of str
+        Names of all columns of a table without a header.
+    """
+    texts = {}
+    for _, (file, words) in read_columns(table, [path, text], header=header):
+        if words:
+            texts[_id_of_path(file)] = " ".join(words.split())
+    return texts
+
+
+def _id_of_path(file: str) -> str:
+    return _as_id(_joined(Path(file.lstrip("/") or "-").with_suffix("").parts))
 
 
 def read_sexes(path: str | Path) -> Mapping[str, str]:
@@ -386,7 +413,7 @@ def _audio_below(folder: Path) -> tuple[list[Path], str]:
     """Return the recordings in a folder, by their paths in it, and a text that names its other files, or ""."""
     files = []
     ignored = []
-    for path in _files_below(folder):
+    for path in files_below(folder):
         if path.suffix.lower() in EXTENSIONS:
             files.append(path)
         else:
@@ -404,7 +431,7 @@ def _audio_below(folder: Path) -> tuple[list[Path], str]:
     return files, others
 
 
-def _files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
     """Return the files in a folder at any depth, sorted and without hidden ones, by their paths in it."""
     files = []
     for path in sorted(folder.rglob("*")):

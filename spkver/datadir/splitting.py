@@ -163,7 +163,7 @@ def drop_missing(datadir: DataDir, twin: DataDir) -> tuple[DataDir, list[str]]:
 
     If the twin has fewer than half of them, nothing is left out: then its names are others.
     """
-    ending = _ending(datadir.speakers, twin)
+    ending = common_ending(datadir.speakers, twin)
     kept = [utterance for utterance in datadir.recordings if utterance + ending in twin.recordings]
     if 2 * len(kept) <= len(datadir):
         kept = list(datadir.recordings)
@@ -228,7 +228,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     speakers: dict[str, str] = {}
     for part in split.parts():
         speakers |= part.speakers
-    ending = _ending(speakers, twin)
+    ending = common_ending(speakers, twin)
     lacking = [utterance for utterance in speakers if utterance + ending not in twin.recordings]
     if lacking:
         text = f"{len(lacking)} utterances of the original are missing: {few(lacking, repr)}"
@@ -331,7 +331,7 @@ def _draw_speakers(
     return training, tested, notes
 
 
-def _ending(speakers: Mapping[str, str], twin: DataDir) -> str:
+def common_ending(speakers: Mapping[str, str], twin: DataDir) -> str:
     """Return the ending that only the names of the anonymised copy have; empty if the names are equal."""
     tried = {""}
     for first in (min(speakers), max(speakers)):

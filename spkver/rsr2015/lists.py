@@ -137,6 +137,24 @@ def _stat_file(key: str, name: str, idmap: IdMap, config: RecipeConfig) -> Path:
 
 
 @dataclass(frozen=True)
+class MachineConfig(SvmConfig):
+    """How the machines are trained, and whether they are also written as SIDEKIT's files.
+
+    Attributes
+    ----------
+    files : bool
+        Also write ``svm/<system>/<model>.svm``, which SIDEKIT reads.
+    """
+
+    files: bool = False
+
+    @property
+    def training(self) -> SvmConfig:
+        """How the machines are trained."""
+        return SvmConfig(self.tolerance, self.cost, self.balanced)
+
+
+@dataclass(frozen=True)
 class IVectorsConfig:
     """Extraction of vectors, and training recordings of the matrix and the chains.
 
@@ -275,7 +293,7 @@ class RecipeConfig:
     ubm: UbmConfig = field(default_factory=UbmConfig)
     map: MapConfig = field(default_factory=MapConfig)
     nap: NapConfig = field(default_factory=NapConfig)
-    svm: SvmConfig = field(default_factory=SvmConfig)
+    svm: MachineConfig = field(default_factory=MachineConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
     simulation: SimulationConfig = field(default_factory=SimulationConfig)
     lists: ListsConfig = field(default_factory=ListsConfig)

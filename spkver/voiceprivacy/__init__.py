@@ -17,27 +17,41 @@ from spkver.voiceprivacy.reporting import report
 from spkver.voiceprivacy.rows import Row, read_plan
 from spkver.voiceprivacy.scores import score
 from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.submission import (
+    CHALLENGES,
+    SubmissionCheck,
+    check_submission,
+    find_suffix,
+    ranked_among_baselines,
+    utility_settings,
+)
 from spkver.voiceprivacy.utility import utility
 from spkver.voiceprivacy.versions import anonymise
 from spkver.voiceprivacy.words import recognise_words
 
 __all__ = [
+    "CHALLENGES",
     "STEPS",
     "Config",
     "Experiment",
     "Row",
+    "SubmissionCheck",
     "anonymise",
     "assess",
     "check",
     "check_pairs",
+    "check_submission",
     "evaluation_command",
     "extract",
     "find_facts",
+    "find_suffix",
     "fit",
     "plan_attacks",
+    "ranked_among_baselines",
     "read_plan",
     "recognise_words",
     "report",
     "score",
     "utility",
+    "utility_settings",
 ]

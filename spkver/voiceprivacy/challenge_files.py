@@ -147,6 +147,30 @@ def _targets_reached(average: Average, targets: Iterable[float]) -> tuple[float,
     return tuple(target for target in targets if floor >= target)
 
 
+def rank_path(output: Path, suffix: str) -> Path:
+    """Return the path of the challenge's ranking file in an output folder."""
+    return output / f"exp/results_summary/result_for_rank{suffix}"
+
+
+def archive_path(output: Path, suffix: str) -> Path:
+    """Return the path of the archive of a submission in an output folder."""
+    return output / f"exp/results_summary/result_for_submission{suffix}.zip"
+
+
+def challenge_block(output: Path, suffix: str) -> str:
+    """Return the challenge's figures as its toolkit prints them, and the paths of ranking file and archive.
+
+    Blank where there is no ranking file.
+    """
+    path = rank_path(output, suffix)
+    if not path.is_file():
+        return ""
+    sections = challenges.read_rank_file(path)
+    shown = [section for section in sections if section.title != challenges.PROTOCOL]
+    files = [f"Ranks:   {path}", f"Archive: {archive_path(output, suffix)}"]
+    return "\n".join([challenges.format_rank_file(shown), *files])
+
+
 def write_challenge_files(
     output: Path,
     rows: Sequence[ChallengeRow],
@@ -173,8 +197,8 @@ def write_challenge_files(
         if row.gender != POOLED:
             pairs[output / Path(row.outcome.condition.scores).parents[1]] = row
     summary = output / "exp/results_summary"
-    ranking = summary / f"result_for_rank{suffix}"
-    archive = summary / f"result_for_submission{suffix}.zip"
+    ranking = rank_path(output, suffix)
+    archive = archive_path(output, suffix)
     original = summary / f"eval_orig{suffix}/results_orig.txt"
     anonymised = summary / f"eval_anon{suffix}/results_anon.txt"
     files = [ranking, original, anonymised, *tables.values()]

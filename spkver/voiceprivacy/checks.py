@@ -35,7 +35,7 @@ from evaluation.trials import INVERTING, SCENARIOS
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
-from spkver.anonymization import RECORD
+from spkver.anonymization import RECORD, recorded_anonymizer
 from spkver.attackers import attacker_name, default_attackers, parse_spec
 from spkver.datadir import SEXES_POOLED, enrolment
 from spkver.voiceprivacy import recording_checks
@@ -473,6 +473,26 @@ def shared_draws(run: Evaluated) -> Iterator[Finding]:
             )
 
 
+def draw_level(run: Evaluated) -> Iterator[Finding]:
+    """Note anonymised speech of which no record says whether its draws are of utterances or of speakers."""
+    unknown = []
+    for dataset in run.sets.datasets:
+        for name in dataset.tested:
+            made_elsewhere = name in run.sets.twins and name not in run.sets.missing
+            if made_elsewhere and recorded_anonymizer(run.sets.twins[name].path) is None:
+                unknown.append(run.sets.twins[name].name)
+    if not unknown:
+        return
+    text = f"No record says how {few(unknown)} were anonymised."
+    if run.config.anonymizer.level == "speaker":
+        text += " By speaker, as anonymizer.level says, enrolment and trials need different draws: a draw that they"
+        text += " share identifies the speaker."
+    else:
+        text += " If the anonymiser draws its random numbers for each speaker, not for each utterance, say it:"
+        text += " --set anonymizer.level=speaker."
+    yield Finding("note", "draw level", text)
+
+
 def other_notes(run: Evaluated) -> Iterator[Finding]:
     """Note synthetic speech, resampled sets, and missing results."""
     if run.results.simulated:
@@ -549,6 +569,7 @@ CHECKS: tuple[Callable[..., Iterator[Finding]], ...] = (
     independence,
     draws,
     shared_draws,
+    draw_level,
     other_notes,
     fusions,
     overestimated,

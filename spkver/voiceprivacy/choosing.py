@@ -88,7 +88,7 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
             config.attacker_settings,
             shared=shared,
             seed=config.seed,
-            hypotheses=config.utility.hypotheses,
+            hypotheses=_in_directories(config.utility.hypotheses),
             time_limit=config.attackers_time_limit,
         )
         if attacker.source is not None:
@@ -101,6 +101,13 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
                 )
         chosen.append((spec, attacker))
     return chosen
+
+
+def _in_directories(hypotheses: str | None) -> str | None:
+    """Return the name of hypotheses that lie in the data directories; those of a folder are of trials alone."""
+    if hypotheses is None or Path(hypotheses).is_dir():
+        return None
+    return hypotheses
 
 
 def fitting_features(config: Config, spec: Spec, rates: Collection[int]) -> dict[str, object]:

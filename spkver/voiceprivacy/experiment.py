@@ -69,6 +69,8 @@ class Experiment:
         Run shell commands of a ``wav.scp``.
     named : tuple of str
         Sets of the configuration file; `config` may choose other sets.
+    anonymised : Path or None
+        Folder of anonymised recordings, where these are not beside the originals.
     page : dict
         Options of the page, ``title`` and ``pseudonyms``; see `evaluation.reports.write_page`.
     done : list of str
@@ -84,6 +86,7 @@ class Experiment:
     until: str = "report"
     allow_pipes: bool = False
     named: tuple[str, ...] = ()
+    anonymised: Path | None = None
     page: dict[str, Any] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     failures: Failures = field(default_factory=Failures)
@@ -142,6 +145,12 @@ def evaluation_command(
         "--suffix", required=True, metavar="_NAME", help="Ending of the names of anonymised sets."
     )
     @click.option(
+        "--anonymised",
+        type=_PATH,
+        metavar="DIR",
+        help="Folder of the anonymised recordings, if they are not in DATA: DIR/SET/*.wav, or all in one folder.",
+    )
+    @click.option(
         "-o",
         "--output",
         required=True,
@@ -179,6 +188,7 @@ def evaluation_command(
     def main(
         data: str,
         suffix: str,
+        anonymised: Path | None,
         output: Path,
         config_file: Path | None,
         settings: tuple[str, ...],
@@ -222,6 +232,7 @@ def evaluation_command(
                 until=until,
                 allow_pipes=allow_pipes,
                 named=_named_sets(config_file),
+                anonymised=anonymised,
                 page={"title": title, "pseudonyms": pseudonyms},
             )
             try:

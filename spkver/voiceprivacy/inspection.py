@@ -67,6 +67,7 @@ def check(experiment: Experiment) -> Sets:
             can_make=anonymizer is not None,
             allow_pipes=experiment.allow_pipes,
             named=experiment.named,
+            anonymised=experiment.anonymised,
         )
         headers = read_headers(sets, run)
         groups = fit_attackers(sets, headers, config, attackers)

@@ -50,6 +50,7 @@ from spkver.voiceprivacy.experiment import WORDS, Experiment
 from spkver.voiceprivacy.likeness import described, level_similarity, warped_similarity
 from spkver.voiceprivacy.sets import Sets, stamp_of
 from spkver.voiceprivacy.settings import Config, UtilityConfig
+from spkver.voiceprivacy.words import hypotheses_file
 
 logger = logging.getLogger(__name__)
 
@@ -545,7 +546,7 @@ def _given_words(compared: Compared, config: UtilityConfig) -> dict[str, str]:
     """Return the words of an anonymised directory by another recogniser, if they and ``text`` are there."""
     if not config.hypotheses or compared.texts is None:
         return {}
-    path = compared.twin.path / config.hypotheses
+    path = hypotheses_file(compared.twin, config.hypotheses)
     return read_transcripts(path) if path.is_file() else {}
 
 

@@ -43,6 +43,7 @@ from spkver.voiceprivacy.assessment import Table
 from spkver.voiceprivacy.challenge_files import (
     ChallengeRow,
     averages,
+    challenge_block,
     challenge_protocol,
     challenge_rows,
     write_challenge_files,
@@ -307,6 +308,11 @@ def _shown(run: Run, results: Results) -> str:
     if results.details:
         lines.append(results.details)
     lines.append("")
+    block = ""
+    if results.protocol.attacker:
+        block = challenge_block(run.output, results.suffix)
+    if block:
+        lines += [f"Under the challenge's name, by {results.protocol.attacker}:", "", block]
     files = {
         "Report": "report.html",
         "Results": "results.json",

@@ -2,6 +2,7 @@
 
     DATA/<set>_enrolls, DATA/<set>_trials_{f,m,mixed}, DATA/<training set>     original speech
     DATA/<name>SUFFIX, or else OUTPUT/data/<name>SUFFIX                        anonymised twins
+    OUTPUT/linked/<name>SUFFIX                 lists of twins whose recordings are in a folder of their own
 
 User-supplied anonymised sets are next to the originals. Sets that this recipe makes are below OUTPUT, so DATA may be
 read-only.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +26,15 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
 from spkver.anonymization import AnonymizerConfig
-from spkver.datadir import MIXED, SEXES_POOLED, DataDir, check_twin, enrolment, read_datadir
+from spkver.datadir import (
+    MIXED,
+    SEXES_POOLED,
+    DataDir,
+    check_twin,
+    enrolment,
+    link_twins,
+    read_datadir,
+)
 from spkver.voiceprivacy.settings import Config
 
 logger = logging.getLogger(__name__)
@@ -37,6 +47,7 @@ OF_LANGUAGES = {
     "fr": ("train_french",),
 }
 """Training sets of languages, as VoicePrivacy 2026 names those of its track 2."""
+LINKED = "linked"
 POOLED = "all"  # all speakers; also used for cross-sex trial lists
 
 _TRIALS = re.compile(r"(?P<stem>.+)_trials_(?P<list>f|m|mixed)(?P<subset>_common)?")
@@ -220,9 +231,7 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
     for name in wanted:
         if name not in lists_of_sets:
             stem = name.removesuffix("_common")
-            remedy = (
-                f"there are {', '.join(lists_of_sets)}" if lists_of_sets else "there is none at all"
-            )
+            remedy = _without_missing(wanted, lists_of_sets)
             problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=remedy)
             continue
         dataset = _dataset(name, lists_of_sets[name], here, config, problems)
@@ -232,13 +241,22 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
         if key not in {*wanted, *lists_of_sets, *named}:
             remedy = f"there are {', '.join(lists_of_sets) or 'none'}"
             problems.add(f"training_sets.{key}: no such set", remedy=remedy)
+    emotions = [key for key in config.utility.emotion if key in here]
     for key in config.utility.emotion:
         if key not in here:
-            problems.add(
-                f"utility.emotion: no such data directory {key}", remedy="add it, or leave it out"
-            )
+            remedy = f"add it, or leave it out: --set 'utility.emotion=[{','.join(emotions)}]'"
+            problems.add(f"utility.emotion: no such data directory {key}", remedy=remedy)
     problems.raise_if_any()
     return datasets
+
+
+def _without_missing(wanted: Iterable[str], lists_of_sets: Mapping[str, Any]) -> str:
+    """Return how an evaluation is set to the wanted sets that are there, or else to all that are there."""
+    if not lists_of_sets:
+        return "there is none at all"
+    there = [name for name in wanted if name in lists_of_sets]
+    chosen = ",".join(there or lists_of_sets)
+    return f"there are {', '.join(lists_of_sets)}: --set 'datasets=[{chosen}]'"
 
 
 def with_lists_there(config: Config, data: Path) -> Config:
@@ -273,6 +291,7 @@ def read_sets(
     can_make: bool = False,
     allow_pipes: bool = False,
     named: Collection[str] = (),
+    anonymised: Path | None = None,
 ) -> Sets:
     """Read all data directories and existing twins, and check them.
 
@@ -291,6 +310,8 @@ def read_sets(
         Run shell commands of ``wav.scp``.
     named : collection of str
         See `find_datasets`.
+    anonymised : Path, optional
+        Folder of anonymised recordings, in place of twins in `data`; see `link_twins`.
 
     Raises
     ------
@@ -301,29 +322,41 @@ def read_sets(
     problems = Problems()
     names = dict.fromkeys(chain.from_iterable(dataset.directories for dataset in datasets))
     names |= dict.fromkeys(config.utility.emotion)
-    missing = tuple(name for name in names if not (data / f"{name}{suffix}").is_dir())
     original: dict[str, DataDir] = {}
+    for name in names:
+        with noted_each(problems):
+            original[name] = read_datadir(
+                data / name,
+                jobs=run.jobs,
+                allow_pipes=allow_pipes,
+                pipes_to=run.output / "pipes" / name,
+            )
+    twins_in = data
+    if anonymised is not None:
+        twins_in = run.output / LINKED
+        with noted_each(problems):
+            linked = link_twins(original.values(), anonymised, twins_in, suffix)
+            _remove_others(names.keys() - linked, twins_in, suffix)
+    missing = tuple(name for name in names if not (twins_in / f"{name}{suffix}").is_dir())
     twins: dict[str, DataDir] = {}
-    for side, ending in ((original, ""), (twins, suffix)):
-        for name in names:
-            path = data / f"{name}{ending}"
-            if ending and name in missing:
-                continue
-            pipes = run.output / "pipes" / path.name
-            with noted_each(problems):
-                side[name] = read_datadir(
-                    path,
-                    original=original.get(name),
-                    jobs=run.jobs,
-                    allow_pipes=allow_pipes,
-                    pipes_to=pipes,
-                )
+    for name in names:
+        path = twins_in / f"{name}{suffix}"
+        if name in missing:
+            continue
+        with noted_each(problems):
+            twins[name] = read_datadir(
+                path,
+                original=original.get(name),
+                jobs=run.jobs,
+                allow_pipes=allow_pipes,
+                pipes_to=run.output / "pipes" / path.name,
+            )
     if missing and not can_make:
         text = (
             f"no anonymised twin of {', '.join(missing)}: looked for {missing[0]}{suffix} and so on"
         )
-        remedy = "make them, or name an anonymiser: --set anonymizer.name=mcadams"
-        problems.add(text, file=data, remedy=remedy)
+        remedy = "give their folder as --anonymised, or name an anonymiser: --set anonymizer.name=mcadams"
+        problems.add(text, file=anonymised or data, remedy=remedy)
     for dataset in datasets:
         if original.keys() >= set(dataset.directories):
             _check_dataset(dataset, original, problems)
@@ -345,6 +378,14 @@ def read_sets(
     return Sets(
         tuple(datasets), original, versions, missing, config.utility.emotion, left_out=left_out
     )
+
+
+def _remove_others(names: Iterable[str], folder: Path, suffix: str) -> None:
+    """Remove links of an earlier run to recordings that are no longer there."""
+    for name in names:
+        path = folder / f"{name}{suffix}"
+        if path.is_dir():
+            shutil.rmtree(path)
 
 
 @contextmanager

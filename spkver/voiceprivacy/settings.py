@@ -136,7 +136,7 @@ class UtilityConfig:
         whisper, whisper:PATH, pocketsphinx, or auto: the best that is installed; see `spkver.recognition.words`.
     hypotheses : str or None
         Name of a file in the data directories with transcripts by another recogniser, such as text_asr, which is then
-        used instead.
+        used instead; or a folder with a file for each set, such as exp/asr of the challenge's toolkit.
     f0 : bool
         Correlation between anonymised and original pitch (slow).
     emotion : tuple of str

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 from evaluation import utility as measures
 from evaluation.reports import UtilityFigure, UtilityRate
 from evaluation.uncertainty import Resampling
-from spkbase.errors import Problems, few
+from spkbase.errors import DataError, Problems, few
 from spkbase.runs import Run
 from spkver import recognition
 from spkver.audio import check_headers
@@ -31,6 +31,7 @@ from spkver.features import pitch_track
 from spkver.voiceprivacy.experiment import WORDS, Experiment
 from spkver.voiceprivacy.sets import Dataset, Sets
 from spkver.voiceprivacy.settings import Config, UtilityConfig
+from spkver.voiceprivacy.words import hypotheses_file
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> li
         return []
     if hypotheses:
         for name in names:
-            paths += [side.path / hypotheses for side in sets.pair(name)]
+            paths += [hypotheses_file(side, hypotheses) for side in sets.pair(name)]
     return paths
 
 
@@ -190,7 +191,7 @@ def _words(
 def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Words:
     """Recognise the words of data directories, or read the words of another recogniser."""
     if config.hypotheses:
-        return _Words(_read_words(sides, config.hypotheses), config.hypotheses)
+        return _Words(_given_words(sides, config.hypotheses), config.hypotheses)
     words: dict[str, str] = {}
     cut: list[str] = []
     recogniser = recognition.open_recogniser(config.recogniser)
@@ -203,6 +204,22 @@ def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Wo
         warning = f"{recogniser.name} repeated itself in {len(cut)} of {len(words)} recordings, and was cut:"
         warning += f" {few(cut)}."
     return _Words(words, recogniser.name, warning)
+
+
+def _given_words(sides: Sequence[DataDir], hypotheses: str) -> dict[str, str]:
+    """Return another recogniser's words; in a folder of its own a file may have those of further utterances."""
+    if not Path(hypotheses).is_dir():
+        return _read_words(sides, hypotheses)
+    words: dict[str, str] = {}
+    for side in sides:
+        path = hypotheses_file(side, hypotheses)
+        given = measures.read_transcripts(path)
+        lacking = side.speakers.keys() - given.keys()
+        if lacking:
+            text = f"no words of {len(lacking)} utterances of {side.name}: {few(lacking, repr)}"
+            raise DataError(text, file=path, remedy="add them, if only as empty lines")
+        words |= {utterance: given[utterance] for utterance in side.speakers}
+    return words
 
 
 def _read_words(sides: Sequence[DataDir], file: str) -> dict[str, str]:

@@ -6,14 +6,19 @@ OUTPUT/asr/<data directory>/text    recognised words, in Kaldi's form
 from __future__ import annotations
 
 import logging
+import re
 from itertools import chain
+from pathlib import Path
 
 from spkbase.errors import DataError
 from spkver import recognition
+from spkver.datadir import DataDir
 from spkver.voiceprivacy.experiment import WORDS, Experiment
 from spkver.voiceprivacy.sets import Sets
 
 logger = logging.getLogger(__name__)
+
+_LIST = re.compile(r"_trials_(f|m|mixed)(_common|_all)?")
 
 
 def recognise_words(experiment: Experiment, sets: Sets) -> None:
@@ -46,3 +51,23 @@ def recognise_words(experiment: Experiment, sets: Sets) -> None:
                 )
             for version in sets.versions.get(name, ()):
                 recognition.transcribe(run.below(f"{WORDS}/{version.name}"), version, recogniser)
+
+
+def hypotheses_file(directory: DataDir, hypotheses: str) -> Path:
+    """Return the file with another recogniser's words of trials.
+
+    Parameters
+    ----------
+    directory : DataDir
+        Trials, original or anonymised.
+    hypotheses : str
+        Name of a file in the data directory, or a folder in which each set has one: that of the challenge's toolkit,
+        ``exp/asr``, with ``libri_test_asr<suffix>/text`` for both sexes, or one with ``libri_test_trials_f/text``.
+    """
+    folder = Path(hypotheses)
+    if not folder.is_dir():
+        return directory.path / hypotheses
+    own = folder / directory.name / "text"
+    if own.is_file():
+        return own
+    return folder / _LIST.sub("_asr", directory.name) / "text"

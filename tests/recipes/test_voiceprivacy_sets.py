@@ -19,7 +19,7 @@ from spkver.voiceprivacy import checks
 from spkver.voiceprivacy.checks import Evaluated
 from spkver.voiceprivacy.recording_checks import equal_audio
 from spkver.voiceprivacy.sets import read_sets
-from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.settings import Config, TwinConfig
 from spkver.voiceprivacy.speech import speech_of
 
 pytestmark = pytest.mark.whole
@@ -65,6 +65,22 @@ def test_speakers_and_utterances_in_two_sets_raise_warnings(own, tmp_path):
     assert "1 of 9 speakers are in tiny_train too: f001." in found[0].text
 
 
+def test_the_level_of_draws_is_asked_for_where_no_record_has_it(own, tmp_path):
+    def notes(config):
+        run = Evaluated(Results(conditions=()), sets_of(own, tmp_path / "out"), config)
+        return [found.text for found in checks.draw_level(run)]
+
+    (text,) = notes(Config())
+    assert f"how tiny_test_enrolls{SUFFIX}, tiny_test_trials_f{SUFFIX}" in text
+    assert "--set anonymizer.level=speaker" in text
+    (text,) = notes(Config(anonymizer=TwinConfig(level="speaker")))
+    assert "need different draws" in text
+    for twin in own.glob(f"*{SUFFIX}"):
+        record = {"anonymizer": {"name": "vtln", "level": "utterance"}, "seed": 0}
+        (twin / RECORD).write_text(json.dumps(record))
+    assert not notes(Config())
+
+
 def test_one_file_under_two_ids_is_reported_as_a_duplicate(own, tmp_path):
     """Enrolment and trials that share files have an EER of 0."""
     enrolls, trials = own / "tiny_test_enrolls", own / "tiny_test_trials_f"
@@ -86,6 +102,31 @@ def test_an_anonymised_copy_enrols_the_utterances_listed_by_the_original(own, tm
     assert twin.enrolls is not None
     assert [one for one in sorted(twin.enrolls) if one.startswith("f001")] == ["f001-1"]
     assert len(twin.enrolls) == 13
+
+
+def test_anonymised_recordings_in_another_folder_are_the_same_twins(own, tmp_path):
+    """No link needs to be made by hand: the folder alone is given, and results are equal."""
+    settings = {"evaluation__resamples": 0, **only("supervector-cosine")}
+    expected = evaluated(own, tmp_path / "beside", **settings)
+    for twin in own.glob(f"*{SUFFIX}"):
+        (tmp_path / "elsewhere" / twin.name.removesuffix(SUFFIX)).parent.mkdir(exist_ok=True)
+        shutil.move(twin / "wav", tmp_path / "elsewhere" / twin.name.removesuffix(SUFFIX))
+        shutil.rmtree(twin)
+    folder = ["--anonymised", str(tmp_path / "elsewhere")]
+    found = evaluated(own, tmp_path / "out", *folder, **settings)
+    assert found["conditions"] == expected["conditions"]
+    shutil.rmtree(tmp_path / "elsewhere/tiny_train")
+    outcome = run_recipe(own, tmp_path / "out", *folder, **settings)
+    refused(outcome, "no anonymised twin of tiny_train", "give their folder as --anonymised")
+
+
+def test_sets_that_are_missing_are_named_with_the_option_that_leaves_them_out(own, tmp_path):
+    outcome = run_recipe(own, tmp_path / "out", datasets="[libri_dev,tiny_test]")
+    refused(outcome, "no set libri_dev", r"--set 'datasets=\[tiny_test\]'")
+    outcome = run_recipe(own, tmp_path / "out", datasets="[libri_dev]")
+    refused(outcome, r"there are tiny_test: --set 'datasets=\[tiny_test\]'")
+    outcome = run_recipe(own, tmp_path / "out", utility__emotion="[IEMOCAP_dev,tiny_train]")
+    refused(outcome, r"leave it out: --set 'utility.emotion=\[tiny_train\]'")
 
 
 def test_a_twin_may_consist_of_recordings_only(own, tmp_path):
@@ -247,6 +288,23 @@ def test_word_error_rates_are_computed_from_external_transcripts(own, tmp_path):
     ranked = (tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}").read_text()
     assert "ASR results" in ranked
     assert "25.0" in ranked
+    # as the challenge's toolkit leaves them: both sexes in one file, with the words of the enrolment
+    for end in ("", SUFFIX):
+        lines = ["f001-1 not of the trials"]
+        for sex in "fm":
+            heard = own / f"tiny_test_trials_{sex}{end}/heard"
+            lines += lines_of(heard)
+            heard.unlink()
+        (tmp_path / f"exp/asr/tiny_test_asr{end}").mkdir(parents=True)
+        write(tmp_path / f"exp/asr/tiny_test_asr{end}/text", lines)
+    settings["utility__hypotheses"] = str(tmp_path / "exp/asr")
+    again = evaluated(own, tmp_path / "out", **settings)["utility"]
+    for kind in ("original", "anonymised"):
+        rates = [found["wer"]["tiny_test"][kind]["value"] for found in (utility, again)]
+        assert rates[0] == rates[1]
+    write(tmp_path / f"exp/asr/tiny_test_asr{SUFFIX}/text", lines[:-1])
+    outcome = run_recipe(own, tmp_path / "out", **settings)
+    refused(outcome, f"no words of 1 utterances of tiny_test_trials_m{SUFFIX}")
 
 
 def test_missing_transcripts_are_reported_before_any_long_step(layout, tmp_path):

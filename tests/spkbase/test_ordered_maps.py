@@ -1,5 +1,6 @@
 """Ordered maps: order, errors, workers that end, and one BLAS thread everywhere."""
 
+import io
 import logging
 import os
 import pty
@@ -25,7 +26,16 @@ from joblib.parallel import ParallelBackendBase
 from threadpoolctl import threadpool_limits
 
 from spkbase.errors import ConfigError, DataError, WorkerError
-from spkbase.work import Work, chunks, engine_kind, progress, ships_items, stop_workers, use_engine
+from spkbase.work import (
+    Work,
+    _bar_kind,
+    chunks,
+    engine_kind,
+    progress,
+    ships_items,
+    stop_workers,
+    use_engine,
+)
 
 WAYS = [(1, False), (5, True), (2, False)]
 
@@ -264,3 +274,19 @@ def test_a_map_that_is_closed_early_raises_no_warning():
         warnings.simplefilter("always")
         results.close()
     assert not caught
+
+
+def test_the_time_left_does_not_grow_while_a_long_item_is_at_work():
+    clock = [0.0]
+    bar = _bar_kind()(total=1, file=io.StringIO(), bar_format="{remaining}", smoothing=0)
+    bar._time = lambda: clock[0]
+    bar.start_t = 0.0
+    clock[0] = 100.0
+    bar.update(0.25)
+    assert str(bar) == "05:00"
+    clock[0] = 400.0
+    bar.update(0)
+    assert str(bar) == "05:00"  # 20:00 if the time of the present item counted
+    bar.update(0.5)
+    assert str(bar) == "02:13"
+    bar.close()

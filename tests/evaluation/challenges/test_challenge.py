@@ -61,6 +61,39 @@ def tree(tmp_path):
     return tmp_path
 
 
+def test_folders_of_the_toolkit_of_2024_and_of_our_evaluations_are_read(tmp_path):
+    """Lazy- and semi-informed scores of one pair differ by their folder, attackers by the folder below."""
+    rng = np.random.default_rng(1)
+    pair = "libri_test_enrolls_x-libri_test_trials_{}_x"
+    names = [
+        f"asv_anon_x/{pair.format('f')}/scores",
+        f"asv_anon_x/{pair.format('mixed')}/campplus/scores",
+        f"asv_orig/{pair.format('f')}/scores",
+        f"asv_orig/cosine_out/{pair.format('m')}/scores",
+        "asv_orig/libri_test_enrolls-libri_test_trials_f/gmm-svm/scores",
+        f"asv_anon_x/{pair.format('f')}-draw2/gmm-svm/scores",
+    ]
+    for name in names:
+        path = tmp_path / "mine/exp" / name
+        path.parent.mkdir(parents=True)
+        scores, key = lines(rng, 0.5)
+        path.write_text(scores)
+    for sex in ("f", "m", "mixed"):
+        (tmp_path / f"lists/libri_test_trials_{sex}").mkdir(parents=True)
+        (tmp_path / f"lists/libri_test_trials_{sex}/trials").write_text(key)
+    found = find_score_lists(tmp_path / "mine", tmp_path / "lists")
+    assert {(one.name, one.sex, one.condition) for one in found} == {
+        ("asv_anon_x/scores", "f", "a-a"),
+        ("asv_anon_x/campplus", "mixed", "a-a"),
+        ("asv_orig/scores", "f", "a-a"),
+        ("asv_orig/scores", "m", "a-a"),
+        ("asv_orig/gmm-svm", "f", "o-o"),
+    }
+    arguments = ("--key", tmp_path / "lists", "--output", tmp_path / "out", "-e", "none")
+    passes("challenge", tmp_path / "mine/exp", *arguments, "--bootstrap", "0")
+    assert "/campplus" in (tmp_path / "out/results.md").read_text()
+
+
 def test_folder_names_are_parsed_and_figures_equal_those_of_the_scores(tree):
     runs = find_score_lists(tree / "exp", tree / "data")
     assert (

@@ -7,9 +7,13 @@ from sklearn.svm import SVC
 from stored_vectors import named, stored
 
 from spkbase.arrays import StoredArray
+from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
 from spkbase.work import Work
+from spkver import pipeline
 from spkver.backend import SvmConfig, fit_nap, open_svms, svm, train_svms, write_svms
+from spkver.rsr2015 import RecipeConfig
+from spkver.sidekit import read_svm
 
 EXACT = SvmConfig(tolerance=1e-9)
 SESSIONS = {"anna": 1, "bert": 3, "ü/ç": 2, "d" * 150: 7}
@@ -97,3 +101,19 @@ def test_svms_written_in_blocks_are_equal(tmp_path, projected, jobs, sent, monke
         assert set(new) == set(old)
         assert {name: new[name].dtype for name in new} == {name: old[name].dtype for name in old}
         assert dict(new.attrs) == dict(old.attrs)
+
+
+def test_machines_are_written_as_files_of_sidekit(tmp_path):
+    rng = np.random.default_rng(0)
+    machines = svm.SvmModels(
+        np.array(["m1", "m2"], object), rng.normal(size=(2, 5)), rng.normal(size=2)
+    )
+    pipeline.write_machine_files(tmp_path / "svm-gmm", machines)
+    assert {path.name for path in (tmp_path / "svm-gmm").iterdir()} == {"m1.svm", "m2.svm"}
+    for row, model in enumerate(machines.models):
+        weights, bias = read_svm(tmp_path / f"svm-gmm/{model}.svm", allow_pickle=True)
+        np.testing.assert_array_equal(weights, machines.weights[row])
+        assert bias == machines.biases[row]
+    config = load_config(RecipeConfig, settings=["svm.files=true", "svm.cost=2"])
+    assert config.svm.files
+    assert config.svm.training == SvmConfig(cost=2)  # what the stage of the machines depends on
