@@ -13,7 +13,7 @@ IEEE Trans. ASSP 29(3), 1981.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -115,6 +115,41 @@ class Frames:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @classmethod
+    def from_dict(cls, recordings: Mapping[str, Any]) -> Frames:
+        """Build frames from arrays in memory.
+
+        Parameters
+        ----------
+        recordings : mapping of str to array_like of shape (T, D)
+            Frames of each recording; T differs, D does not. Whole numbers become float64; float32 stays if all are.
+
+        Raises
+        ------
+        DataError
+            If there is none, an array is not of numbers in two dimensions, or two have another D; the recording is
+            named.
+
+        Examples
+        --------
+        >>> frames = Frames.from_dict({"a": np.zeros((3, 2)), "b": np.ones((5, 2))})
+        >>> len(frames), frames.dimension, frames.of("b").shape
+        (2, 2, (5, 2))
+        """
+        if not recordings:
+            raise DataError("expected the frames of at least one recording, got none")
+        parts = []
+        for name, values in recordings.items():
+            rows = vectors_of(values, f"frames of recording {name!r}")
+            if parts and rows.shape[1] != parts[0].shape[1]:
+                text = (
+                    f"recording {name!r} has frames of {rows.shape[1]} dimensions, those before it "
+                )
+                raise DataError(f"{text}have {parts[0].shape[1]}", remedy="extract all alike")
+            parts.append(np.asarray(rows))
+        offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return cls(np.array([*recordings], object), offsets, np.concatenate(parts))
 
     @property
     def dimension(self) -> int:
