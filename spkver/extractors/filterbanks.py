@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spkver.features import kaldi_filters
+
 Window = Literal["povey", "hamming"]
 _SCALE = 32768.0  # Kaldi's samples are 16-bit steps
 _PRE_EMPHASIS = 0.97
@@ -122,14 +124,10 @@ def _kaldi_tables(
         weights = (0.5 - 0.5 * cosine) ** 0.85
     else:
         weights = 0.54 - 0.46 * cosine
-    edges = np.linspace(_kaldi_mel(_LOWEST), _kaldi_mel(rate / 2), n_mels + 2)
-    filters = _triangles(edges, _kaldi_mel(np.arange(n_fft // 2 + 1) * rate / n_fft))
-    filters[:, -1] = 0
+    filters = kaldi_filters(
+        rate=rate, n_fft=n_fft, n_filters=n_mels, low_frequency=_LOWEST, high_frequency=rate / 2
+    )
     return weights.astype(dtype), np.ascontiguousarray(filters.T, dtype)
-
-
-def _kaldi_mel(frequency: NDArray[Any] | float) -> NDArray[Any]:
-    return 1127.0 * np.log1p(np.asarray(frequency) / 700.0)
 
 
 def _triangles(edges: NDArray[Any], points: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Voice activity detection: one boolean per frame.
 
 `snr` compares the level of the enhanced speech with its maximum, `energy` models the log-energies by three Gaussians,
-`percentile` drops the quietest frames, `labels` reads speech intervals from text files, `none` keeps every frame.
+`percentile` drops the quietest frames, `labels` reads segments of speech from text files, `none` keeps every frame.
 
 The detector `snr` enhances speech by minimum statistics and a decision-directed Wiener filter. The noise floor of each
 of 33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40 frames; the minima are
@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.rounding import is_constant
 from spkbase.work import one_blas_thread
 from spkver.features.cepstra import frame_signal
@@ -186,19 +187,10 @@ def read_labels(
         If the file is missing or a line is not ``start stop label`` with 0 <= start <= stop.
     """
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        text = f"label file cannot be read: {getattr(error, 'strerror', None) or error}"
-        remedy = "check features.labels_dir or choose another features.vad"
-        raise DataError(text, file=path, remedy=remedy) from error
-    labels = np.zeros(n_frames, bool)
-    for number, line in enumerate(lines, 1):
-        fields = line.split()
-        if not fields:
-            continue
+    segments = []
+    for number, line in _lines(path):
         try:
-            first, last, name = fields
+            first, last, name = line.split()
             start = float(first)
             stop = float(last)
             if not 0 <= start <= stop < math.inf:
@@ -208,7 +200,81 @@ def read_labels(
                 f"expected 'start stop label' in seconds, got {line!r}", file=path, line=number
             ) from None
         if name == speech:
-            labels[round(start / shift_seconds) : round(stop / shift_seconds)] = True
+            segments.append((start, stop))
+    return _marked(segments, n_frames, shift_seconds)
+
+
+def read_rttm(
+    path: str | Path, recording: str, n_frames: int, *, shift_seconds: float
+) -> NDArray[np.bool_]:
+    """Read the speech frames of a recording from an RTTM file: its segments of all speakers.
+
+    Parameters
+    ----------
+    path : path
+        Lines ``SPEAKER recording channel start duration ...``, times in seconds; lines of other types are passed over.
+    recording : str
+        The id in the file, or an id whose last part, after "/", is that.
+    n_frames : int
+        Frames in the recording.
+    shift_seconds : float [s]
+        Time from one frame to the next.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, a line is not such, or it has no segment of the recording.
+    """
+    path = Path(path)
+    changed = 0
+    if path.is_file():
+        changed = path.stat().st_mtime_ns
+    segments = _rttm_segments(path, changed)
+    own = segments.get(recording, segments.get(recording.rpartition("/")[2]))
+    if own is None:
+        text = f"no segment of recording {recording!r}, but of {few(sorted(segments))}"
+        raise DataError(text, file=path, remedy="name recordings in it by their ids")
+    return _marked(own, n_frames, shift_seconds)
+
+
+@lru_cache(maxsize=2)
+def _rttm_segments(path: Path, changed: int) -> dict[str, list[tuple[float, float]]]:
+    """The segments of each recording in a file, read once as long as it does not change."""
+    segments: dict[str, list[tuple[float, float]]] = {}
+    for number, line in _lines(path):
+        fields = line.split()
+        if fields[0] != "SPEAKER":
+            continue
+        try:
+            start = float(fields[3])
+            length = float(fields[4])
+            if not (0 <= start < math.inf and 0 <= length < math.inf):
+                raise ValueError
+        except (ValueError, IndexError):
+            text = f"expected 'SPEAKER recording channel start duration' in seconds, got {line!r}"
+            raise DataError(text, file=path, line=number) from None
+        segments.setdefault(fields[1], []).append((start, start + length))
+    return segments
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """The numbers and texts of the lines of a file of labels, without empty ones."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        text = f"label file cannot be read: {getattr(error, 'strerror', None) or error}"
+        remedy = "check features.labels_dir or choose another features.vad"
+        raise DataError(text, file=path, remedy=remedy) from error
+    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _marked(
+    segments: Sequence[tuple[float, float]], n_frames: int, shift_seconds: float
+) -> NDArray[np.bool_]:
+    """The frames of segments in seconds."""
+    labels = np.zeros(n_frames, bool)
+    for start, stop in segments:
+        labels[round(start / shift_seconds) : round(stop / shift_seconds)] = True
     return labels
 
 

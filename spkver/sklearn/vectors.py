@@ -30,7 +30,8 @@ from spkver.backend import (
 from spkver.sklearn.pairs import PairScorer, minus_eer, speaker_pairs
 
 try:
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted as check_is_fitted
+    from sklearn.utils.validation import validate_data as validate_data
 except ImportError as error:
     text = "the estimators of spkver.sklearn need scikit-learn 1.6 or later"
     raise ConfigError(text, remedy="update it: pip install -U scikit-learn") from error
