@@ -268,25 +268,20 @@ def chosen_rows(rows: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
     >>> chosen_rows(["c", "a"], ids).tolist(), chosen_rows([True, False, True], ids).tolist()
     ([2, 0], [0, 2])
     """
-    numbers = np.arange(len(ids))
-    if isinstance(rows, slice):
-        return numbers[rows]
-    wanted = np.asarray(rows)
-    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "biuOU"):
-        text = f"expected a slice, a mask, numbers or ids of rows, got {wanted.dtype} of shape {wanted.shape}"
-        raise DataError(text, remedy="one row alone: [row]")
-    if not wanted.size:
-        return numbers[:0]
-    if wanted.dtype.kind in "OU":
-        return _rows_of_ids(wanted.tolist(), ids)
-    if wanted.dtype.kind == "b":
-        if len(wanted) != len(ids):
-            raise DataError(f"expected a mask of {len(ids)} rows, got one of {len(wanted)}")
-    elif wanted.min() < -len(ids) or wanted.max() >= len(ids):
-        raise DataError(
-            f"expected numbers of {len(ids)} rows, got {wanted.min()} to {wanted.max()}"
-        )
-    return numbers[wanted]
+    if not isinstance(rows, slice):
+        rows = np.asarray(rows)
+        if rows.dtype.kind in "OU" and rows.ndim == 1:
+            return _rows_of_ids(rows.tolist(), ids)
+        if not rows.size:
+            rows = rows.astype(int)
+    try:
+        chosen: NDArray[np.int64] = np.arange(len(ids))[rows]
+        if chosen.ndim != 1:
+            raise IndexError("one row alone is [row]")
+    except IndexError as error:
+        expected = f"expected a slice, a mask, numbers or ids of {len(ids)} rows"
+        raise DataError(f"{expected}: {error}") from error
+    return chosen
 
 
 def _rows_of_ids(names: list[Any], ids: NDArray[Any]) -> NDArray[np.int64]:
@@ -296,7 +291,4 @@ def _rows_of_ids(names: list[Any], ids: NDArray[Any]) -> NDArray[np.int64]:
     absent = [name for name in names if name not in rows_of]
     if absent:
         raise DataError(f"{len(absent)} of {len(names)} ids are not there: {few(absent, repr)}")
-    rows: list[int] = []
-    for name in names:
-        rows += rows_of[name]
-    return np.array(rows, np.int64)
+    return np.concatenate([rows_of[name] for name in names])

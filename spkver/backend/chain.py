@@ -401,15 +401,11 @@ class Backend:
         if isinstance(enrol, Embeddings) or isinstance(test, Embeddings):
             text = "expected trials with Embeddings; without trials, two arrays of vectors"
             raise DataError(text, remedy="give trials, or the .vectors of both")
-        enrolled = self.transform(enrol)
-        tests = self.transform(test)
-        shape = len(enrolled), len(tests)
-        models, segments = np.divmod(np.arange(len(enrolled) * len(tests)), len(tests))
-        trials = Trials(
-            *map(numbered_ids, shape), models.astype(np.int32), segments.astype(np.int32)
-        )
-        sessions = Sessions(enrolled, np.arange(len(enrolled)))
-        return self.score_vectors(sessions, tests, trials).values.reshape(shape)
+        enrolled = Embeddings.from_arrays(enrol)
+        tested = Embeddings.from_arrays(test)
+        models, segments = np.indices((len(enrolled), len(tested)), np.int32)
+        trials = Trials(enrolled.ids, tested.ids, models.ravel(), segments.ravel())
+        return self.score(enrolled, tested, trials).values.reshape(models.shape)
 
     def score_vectors(self, sessions: Sessions, tests: Floats, trials: Trials) -> Scores:
         """Return the scores of mapped vectors; trials hold the codes of models and the rows of tests."""

@@ -14,15 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spkver.features import kaldi_filters
+from spkver.features import kaldi_banks, kaldi_filters
 
 Window = Literal["povey", "hamming"]
 _SCALE = 32768.0  # Kaldi's samples are 16-bit steps
-_PRE_EMPHASIS = 0.97
 _LOWEST = 20.0  # Hz
 _WINDOW = 0.025  # s
 _SHIFT = 0.010  # s
-_FLOOR = float(np.finfo(np.float32).eps)
 # samples, of the mel spectra
 _FFT = 400
 _HOP = 160
@@ -61,14 +59,7 @@ def kaldi_filterbanks(
     for first in range(0, len(views), _FRAMES):
         frames = views[first : first + _FRAMES]
         frames = frames - frames.mean(axis=1, keepdims=True)
-        # right for the first, its own predecessor
-        emphasised = frames * dtype.type(1 - _PRE_EMPHASIS)
-        np.subtract(
-            frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:]
-        )
-        emphasised *= weights
-        energies = _power(emphasised, _fft_length(window)) @ filters
-        pieces.append(np.log(np.maximum(energies, dtype.type(_FLOOR))))
+        pieces.append(kaldi_banks(frames, weights, filters))
     banks = np.concatenate(pieces)
     banks -= banks.mean(axis=0, dtype=np.float64).astype(dtype)
     return banks

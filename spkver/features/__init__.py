@@ -25,7 +25,7 @@ from spkver.features.frames import (
     read_feature_table,
     row_index,
 )
-from spkver.features.kaldi import kaldi_filters, kaldi_mfcc
+from spkver.features.kaldi import kaldi_banks, kaldi_filters, kaldi_mfcc
 from spkver.features.pitch import FRAME_SHIFT, PitchTrack, pitch_track, pyin_track, rapt_track
 from spkver.features.vad import snr_vad
 from spkver.features.windows import gaussianise, shifted_deltas, sliding_normalise
@@ -45,6 +45,7 @@ __all__ = [
     "extract_features",
     "gaussianise",
     "import_sidekit",
+    "kaldi_banks",
     "kaldi_filters",
     "kaldi_mfcc",
     "label_file",

@@ -121,11 +121,15 @@ def features_of_signals(
                 computed.append(_ENGINES[config.engine](scaled, config))
             else:
                 energy = frame_energies(scaled, config)
-                computed.append((_own_cepstra(signal, len(energy), config), energy))
+                shape = len(energy), config.n_cepstra
+                cepstra = _own_values(config.function, signal, config, shape, "fiu")
+                computed.append((cepstra.astype(signal.dtype), energy))
     energies = [energy for _, energy in computed]
     if ":" in config.vad:
         pairs = zip(signals, energies, strict=True)
-        speech = [_own_speech(signal, len(energy), config) for signal, energy in pairs]
+        speech = [
+            _own_values(config.vad, signal, config, energy.shape, "b") for signal, energy in pairs
+        ]
     elif config.vad == "snr":
         speech = snr_vad(
             [signal * signal.dtype.type(_PEER_UNIT) for signal in signals],
@@ -152,27 +156,18 @@ def features_of_signals(
     ]
 
 
-def _own_cepstra(signal: NDArray[Any], n_frames: int, config: FeatureConfig) -> NDArray[Any]:
-    """What the user's function returns for samples."""
-    assert config.function is not None
-    values = np.asarray(own_function(config.function)(signal, config.rate))
-    if values.shape != (n_frames, config.n_cepstra) or values.dtype.kind not in "fiu":
-        text = (
-            f"{config.function} returned {values.dtype} of shape {values.shape}, expected numbers "
-        )
-        remedy = "frames of features.window every features.shift, and features.n_cepstra columns"
-        raise DataError(f"{text}({n_frames}, {config.n_cepstra})", remedy=remedy)
-    if not np.isfinite(values).all():
-        raise DataError(f"{config.function} returned numbers that are not finite")
-    return values.astype(signal.dtype)
-
-
-def _own_speech(signal: NDArray[Any], n_frames: int, config: FeatureConfig) -> NDArray[np.bool_]:
-    """What the user's detector returns for samples."""
-    values = np.asarray(own_function(config.vad)(signal, config.rate))
-    if values.shape != (n_frames,) or values.dtype != bool:
-        text = f"{config.vad} returned {values.dtype} of shape {values.shape}, expected bool ({n_frames},)"
-        raise DataError(text, remedy="a value for each features.window every features.shift")
+def _own_values(
+    spec: str, signal: NDArray[Any], config: FeatureConfig, shape: tuple[int, ...], kinds: str
+) -> NDArray[Any]:
+    """What a user's function returns for samples; `kinds` are the letters of its types."""
+    values = np.asarray(own_function(spec)(signal, config.rate))
+    if values.shape != shape or values.dtype.kind not in kinds or not np.isfinite(values).all():
+        expected = "finite numbers"
+        if kinds == "b":
+            expected = "booleans"
+        text = f"{spec} returned {values.dtype} of shape {values.shape}, expected {expected} of shape {shape}"
+        remedy = "a row for each features.window every features.shift, and features.n_cepstra columns of cepstra"
+        raise DataError(text, remedy=remedy)
     return values
 
 

@@ -41,21 +41,38 @@ def kaldi_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[An
     log_energy : ndarray of shape (T,)
         Of the frame without its mean, before pre-emphasis and window (raw_energy).
     """
-    from scipy import fft
-
     dtype = samples.dtype
-    floor = dtype.type(_FLOOR)
-    window, filters = _tables(config, dtype)
     frames = frame_signal(samples, window=config.window_samples, shift=config.shift_samples)
     frames = frames - frames.mean(axis=1, keepdims=True)
-    energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), floor))
-    emphasis = dtype.type(config.pre_emphasis)
-    emphasised = frames * (1 - emphasis)  # right for the first sample, its own predecessor
-    emphasised[:, 1:] = frames[:, 1:] - emphasis * frames[:, :-1]
-    spectrum = fft.rfft(emphasised * window, n=config.n_fft, axis=1)
-    power = spectrum.real**2 + spectrum.imag**2
-    banks = np.log(np.maximum(power @ filters, floor))
+    energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), dtype.type(_FLOOR)))
+    banks = kaldi_banks(frames, *_tables(config, dtype), pre_emphasis=config.pre_emphasis)
     return banks @ cosines(config).astype(dtype), energy
+
+
+def kaldi_banks(
+    frames: NDArray[Any], window: NDArray[Any], filters: NDArray[Any], *, pre_emphasis: float = 0.97
+) -> NDArray[Any]:
+    """Return Kaldi's log mel filterbanks (T, n) of frames (T, W) without their means, floored at 2^-23.
+
+    Parameters
+    ----------
+    frames : ndarray of shape (T, W)
+    window : ndarray of shape (W,)
+    filters : ndarray of shape (bins, n)
+        See `kaldi_filters`.
+    pre_emphasis : float
+    """
+    from scipy import fft
+
+    dtype = frames.dtype
+    # right for the first sample, its own predecessor
+    emphasised = frames * dtype.type(1 - pre_emphasis)
+    np.subtract(frames[:, 1:], dtype.type(pre_emphasis) * frames[:, :-1], out=emphasised[:, 1:])
+    emphasised *= window
+    spectrum = fft.rfft(emphasised, n=2 * (len(filters) - 1), axis=1)
+    power = spectrum.real**2
+    power += spectrum.imag**2
+    return np.log(np.maximum(power @ filters, dtype.type(_FLOOR)))
 
 
 def kaldi_filters(

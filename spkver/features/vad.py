@@ -18,7 +18,7 @@ estimator", IEEE Trans. ASSP 32(6), 1984 (the decision-directed estimate).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -186,21 +186,8 @@ def read_labels(
     DataError
         If the file is missing or a line is not ``start stop label`` with 0 <= start <= stop.
     """
-    path = Path(path)
-    segments = []
-    for number, line in _lines(path):
-        try:
-            first, last, name = line.split()
-            start = float(first)
-            stop = float(last)
-            if not 0 <= start <= stop < math.inf:
-                raise ValueError
-        except ValueError:
-            raise DataError(
-                f"expected 'start stop label' in seconds, got {line!r}", file=path, line=number
-            ) from None
-        if name == speech:
-            segments.append((start, stop))
+    form = "'start stop label' in seconds"
+    segments = _segments(Path(path), _of_label, form).get(speech, [])
     return _marked(segments, n_frames, shift_seconds)
 
 
@@ -232,7 +219,7 @@ def read_rttm(
     segments = _rttm_segments(path, changed)
     own = segments.get(recording, segments.get(recording.rpartition("/")[2]))
     if own is None:
-        text = f"no segment of recording {recording!r}, but of {few(sorted(segments))}"
+        text = f"no segment of recording {recording!r}, but of {few(sorted({*segments} - {''}))}"
         raise DataError(text, file=path, remedy="name recordings in it by their ids")
     return _marked(own, n_frames, shift_seconds)
 
@@ -240,32 +227,44 @@ def read_rttm(
 @lru_cache(maxsize=2)
 def _rttm_segments(path: Path, changed: int) -> dict[str, list[tuple[float, float]]]:
     """The segments of each recording in a file, read once as long as it does not change."""
-    segments: dict[str, list[tuple[float, float]]] = {}
-    for number, line in _lines(path):
-        fields = line.split()
-        if fields[0] != "SPEAKER":
-            continue
-        try:
-            start = float(fields[3])
-            length = float(fields[4])
-            if not (0 <= start < math.inf and 0 <= length < math.inf):
-                raise ValueError
-        except (ValueError, IndexError):
-            text = f"expected 'SPEAKER recording channel start duration' in seconds, got {line!r}"
-            raise DataError(text, file=path, line=number) from None
-        segments.setdefault(fields[1], []).append((start, start + length))
-    return segments
+    return _segments(path, _of_rttm, "'SPEAKER recording channel start duration' in seconds")
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
-    """The numbers and texts of the lines of a file of labels, without empty ones."""
+def _of_label(fields: list[str]) -> tuple[str, float, float]:
+    start, stop, label = fields
+    return label, float(start), float(stop)
+
+
+def _of_rttm(fields: list[str]) -> tuple[str, float, float]:
+    if fields[0] != "SPEAKER":
+        return "", 0.0, 0.0
+    start = float(fields[3])
+    return fields[1], start, start + float(fields[4])
+
+
+def _segments(
+    path: Path, segment_of: Callable[[list[str]], tuple[str, float, float]], form: str
+) -> dict[str, list[tuple[float, float]]]:
+    """The starts and stops in a file, by label or by recording; `segment_of` takes the fields of a line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         text = f"label file cannot be read: {getattr(error, 'strerror', None) or error}"
         remedy = "check features.labels_dir or choose another features.vad"
         raise DataError(text, file=path, remedy=remedy) from error
-    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    segments: dict[str, list[tuple[float, float]]] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            name, start, stop = segment_of(line.split())
+            if not 0 <= start <= stop < math.inf:
+                raise ValueError
+        except (ValueError, IndexError):
+            text = f"expected {form}, got {line!r}"
+            raise DataError(text, file=path, line=number) from None
+        segments.setdefault(name, []).append((start, stop))
+    return segments
 
 
 def _marked(

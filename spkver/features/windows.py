@@ -147,14 +147,12 @@ def mask_columns(mask: str, dimension: int) -> NDArray[np.int64]:
     [0, 1, 2, 5]
     """
     columns: list[int] = []
-    for part in mask.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if match is None:
-            text = f"features.mask is {mask!r}: expected columns and ranges such as 0-12,19"
-            raise ConfigError(text)
-        columns += range(int(match[1]), int(match[2] or match[1]) + 1)
+    if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", mask):
+        for part in mask.split(","):
+            first, _, last = part.partition("-")
+            columns += range(int(first), int(last or first) + 1)
     kept = np.array(columns, np.int64)
     if not len(kept) or (np.diff(kept) <= 0).any() or kept[-1] >= dimension:
-        text = f"features.mask is {mask!r}: expected columns that rise, from 0 to {dimension - 1}"
-        raise ConfigError(text)
+        expected = f"expected columns and ranges that rise, such as 0-12,19, up to {dimension - 1}"
+        raise ConfigError(f"features.mask is {mask!r}: {expected}")
     return kept

@@ -150,13 +150,13 @@ class SegmentRows:
         columns: dict[str, Any] = {}
         for entry in fields(cast("Any", parts[0])):
             values = [getattr(part, entry.name) for part in parts]
-            widths = {None if value is None else value.shape[1:] for value in values}
-            if len(widths) > 1:
-                shapes = ", ".join(map(str, widths))
-                raise DataError(f"the parts to join have {entry.name} of rows of shapes {shapes}")
             columns[entry.name] = None
-            if values[0] is not None:
-                columns[entry.name] = np.concatenate([*map(np.asarray, values)])
+            if any(value is not None for value in values):
+                try:
+                    columns[entry.name] = np.concatenate([*map(np.asarray, values)])
+                except ValueError as error:
+                    text = f"the {entry.name} of the parts to join differ in shape: {error}"
+                    raise DataError(text) from error
         joined = cls(**columns)
         pairs = Counter(zip(joined.models.tolist(), joined.segments.tolist(), strict=True))
         twice = [" ".join(pair) for pair, count in pairs.items() if count > 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,11 +48,43 @@ def minus_eer(scores: Floats, pairs: SpeakerPairs) -> float:
 
 
 class PairScorer:
-    """What estimators have that compare two samples: `score_pairs` and `score`."""
+    """What estimators have that compare two samples: `score_pairs` and `score`.
+
+    `_samples` checks samples, `_enrolled` makes models of them, one each, and `_compared` scores pairs of their rows.
+    """
+
+    _samples: Callable[[Any], Any]
+    _compared: Callable[[Any, Any, Any, Any], Floats]
+
+    def _enrolled(self, samples: Any) -> Any:
+        return self._samples(samples)
 
     def score_pairs(self, enrolled: Any, tested: Any) -> Floats:
-        """Return the score of each pair, sample i of `enrolled` with sample i of `tested`, shape (n,)."""
-        raise NotImplementedError
+        """Return the score of each pair: the model of enrolled sample i, and tested sample i.
+
+        Parameters
+        ----------
+        enrolled : array_like of shape (n, R) or (n, k, R), or list of n recordings
+            A vector a model, or k vectors of a speaker; or a recording.
+        tested : array_like of shape (n, R), or list of n recordings
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Log-likelihood ratios in nat (of recordings, per frame), or what the chain ends with.
+
+        Raises
+        ------
+        DataError
+            If there are not as many of both.
+        """
+        rows = np.arange(len(tested))
+        if len(enrolled) != len(rows):
+            text = (
+                f"expected as many enrolled as tested samples, got {len(enrolled)} and {len(rows)}"
+            )
+            raise DataError(text)
+        return self._compared(self._enrolled(enrolled), self._samples(tested), rows, rows)
 
     def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
         """Return minus the equal error rate of all pairs of samples, so that larger is better.
@@ -68,7 +101,10 @@ class PairScorer:
         DataError
             If no pair is of one speaker, or none is of two.
         """
-        raise NotImplementedError
+        samples = self._samples(X)
+        pairs = speaker_pairs(y)
+        scores = self._compared(self._enrolled(X), samples, pairs.first, pairs.second)
+        return minus_eer(scores, pairs)
 
 
 def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803

@@ -23,7 +23,7 @@ from spkbase.work import Work
 from spkver import mixture as gmm
 from spkver.backend import numbered_ids, score_gmm_ubm
 from spkver.features import Frames
-from spkver.sklearn.pairs import PairScorer, minus_eer, speaker_pairs
+from spkver.sklearn.pairs import PairScorer
 from spkver.sklearn.vectors import check_is_fitted, validate_data
 from spkver.vectors import (
     MapConfig,
@@ -60,19 +60,16 @@ class _OfFrames(BaseEstimator):
             raise DataError(f"{text}{self.n_features_in_} features as input")
         return frames
 
-    def _trained(self, frames: Any) -> gmm.TrainedUbm:
-        return gmm.train_ubm(frames, self._config, work=self._work)
-
-    def _statistics(self, ubm: gmm.GaussianMixture, frames: Frames) -> gmm.Statistics:
-        return gmm.accumulate_statistics(ubm, frames, frames.ids, frames.ids, work=self._work)
-
-    @property
-    def _config(self) -> gmm.UbmConfig:
+    def _trained(self, frames: Any, **values: Any) -> gmm.TrainedUbm:
         covariance = _COVARIANCES.get(self.covariance_type)
         if covariance is None:
             text = f"covariance_type is {self.covariance_type!r:.40}: expected one of diag, full"
             raise DataError(text)
-        return gmm.UbmConfig(components=self.n_components, covariance=covariance)
+        config = gmm.UbmConfig(components=self.n_components, covariance=covariance, **values)
+        return gmm.train_ubm(frames, config, work=self._work)
+
+    def _statistics(self, ubm: gmm.GaussianMixture, frames: Frames) -> gmm.Statistics:
+        return gmm.accumulate_statistics(ubm, frames, frames.ids, frames.ids, work=self._work)
 
     @property
     def _work(self) -> Work:
@@ -138,19 +135,6 @@ class GaussianMixture(DensityMixin, _OfFrames):
         self.iterations = iterations
         self.n_jobs = n_jobs
 
-    @property
-    def _config(self) -> gmm.UbmConfig:
-        values: dict[str, Any] = {}
-        if self.iterations is not None:
-            values["iterations"] = tuple(self.iterations)
-        return gmm.UbmConfig(
-            components=self.n_components,
-            covariance=super()._config.covariance,
-            variance_floor=self.variance_floor,
-            variance_ceiling=self.variance_ceiling,
-            **values,
-        )
-
     def fit(self, X: Any, y: Any = None) -> GaussianMixture:  # noqa: N803
         """Train on frames `X` (T, D), or on the frames of a list of recordings."""
         if is_recordings(X):
@@ -158,7 +142,13 @@ class GaussianMixture(DensityMixin, _OfFrames):
         else:
             types = [np.float64, np.float32]
             frames = validate_data(self, X, dtype=types, ensure_min_samples=2)
-        self.mixture_ = self._trained(frames)
+        values = {
+            "variance_floor": self.variance_floor,
+            "variance_ceiling": self.variance_ceiling,
+        }
+        if self.iterations is not None:
+            values["iterations"] = tuple(self.iterations)
+        self.mixture_ = self._trained(frames, **values)
         self.weights_ = self.mixture_.weights
         self.means_ = self.mixture_.means
         self.covariances_ = self.mixture_.variances
@@ -246,42 +236,14 @@ class GmmUbm(PairScorer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _OfF
         """Return the mean log-likelihood of a frame of each recording under the UBM, in nat, (n,)."""
         return mean_log_likelihoods(self.ubm_, self._frames(X))
 
-    def score_pairs(self, enrolled: Any, tested: Any) -> Floats:
-        """Return the log-likelihood ratio of each pair: the model of enrolled recording i, and tested recording i.
+    def _samples(self, samples: Any) -> Frames:
+        return self._frames(samples)
 
-        Parameters
-        ----------
-        enrolled, tested : list of n arrays of shape (T, D)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            In nat per frame.
-
-        Raises
-        ------
-        DataError
-            If there are not as many of both.
-        """
-        models = self._frames(enrolled)
-        tests = self._frames(tested)
-        if len(models) != len(tests):
-            text = f"expected as many enrolled recordings as tested, got {len(models)} and {len(tests)}"
-            raise DataError(text)
-        rows = np.arange(len(tests))
-        return self._compared(models, tests, rows, rows)
-
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803
-        """Return minus the equal error rate of all pairs of recordings `X` of speakers `y` (n,)."""
-        frames = self._frames(X)
-        pairs = speaker_pairs(y)
-        return minus_eer(self._compared(frames, frames, pairs.first, pairs.second), pairs)
-
-    def _compared(self, enrolled: Frames, tests: Frames, models: Any, segments: Any) -> Floats:
-        statistics = self._statistics(self.ubm_, enrolled)
+    def _compared(self, models: Frames, tests: Frames, first: Any, second: Any) -> Floats:
+        statistics = self._statistics(self.ubm_, models)
         config = MapConfig(self.relevance, normalise=False)
         adapted = adapt_multisession(self.ubm_, statistics, config, work=self._work)
-        trials = Trials(enrolled.ids, tests.ids, models, segments)
+        trials = Trials(models.ids, tests.ids, first, second)
         return score_gmm_ubm(self.ubm_, adapted, tests, trials, work=self._work).values
 
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from evaluation.trials import Trials, check_dimensions, check_index
 from spkbase.arrays import Floats
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError
 from spkbase.work import one_blas_thread
 from spkver.backend import (
     STEPS,
@@ -27,7 +27,7 @@ from spkver.backend import (
     parse_chain,
     train_chain,
 )
-from spkver.sklearn.pairs import PairScorer, minus_eer, speaker_pairs
+from spkver.sklearn.pairs import PairScorer
 
 try:
     from sklearn.utils.validation import check_is_fitted as check_is_fitted
@@ -56,7 +56,7 @@ class _OfVectors(BaseEstimator):
         check_dimensions(X, vectors, "X")
         return vectors, codes
 
-    def _tested(self, X: Any) -> Floats:  # noqa: N803
+    def _samples(self, X: Any) -> Floats:  # noqa: N803
         check_is_fitted(self)
         vectors: Floats = validate_data(self, X, dtype=np.float64, reset=False)
         return vectors
@@ -91,7 +91,7 @@ class _Map(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _OfVectors):
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
         """Return vectors `X` (n, R) after the map, (n, K)."""
-        vectors = self._tested(X)
+        vectors = self._samples(X)
         return apply_maps(self.maps_, vectors)
 
 
@@ -280,55 +280,17 @@ class Nap(_Map):
 class _VectorScorer(PairScorer, _OfVectors):
     """A scorer of pairs of vectors."""
 
-    def score_pairs(self, enrolled: Any, tested: Any) -> Floats:
-        """Return the score of each pair, enrolled sample i with tested vector i.
+    def _enrolled(self, samples: Any) -> Sessions:
+        if np.ndim(samples) != 3:
+            return Sessions(self._samples(samples), np.arange(len(samples)))
+        several = np.asarray(samples)
+        codes = np.repeat(np.arange(len(several)), several.shape[1])
+        return Sessions(self._samples(several.reshape(len(codes), -1)), codes)
 
-        Parameters
-        ----------
-        enrolled : array_like of shape (n, R) or (n, k, R)
-            A vector, or k vectors of one speaker.
-        tested : array_like of shape (n, R)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Log-likelihood ratios in nat, or what the chain ends with.
-
-        Raises
-        ------
-        DataError
-            If there are not as many of both.
-        """
-        models = np.asarray(enrolled)
-        tests = self._tested(tested)
-        if models.ndim not in (2, 3) or len(models) != len(tests):
-            text = f"expected enrolled vectors of shape ({len(tests)}, R) or ({len(tests)}, k, R), as many as tested"
-            raise DataError(f"{text}, got {models.shape}")
-        rows = np.arange(len(tests))
-        vectors = self._tested(models.reshape(-1, models.shape[-1]))
-        codes = np.repeat(rows, len(vectors) // max(1, len(rows)))
-        return self._compared(vectors, codes, tests, rows, rows)
-
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803
-        """Return minus the equal error rate of all pairs of vectors `X` (n, R) of speakers `y` (n,)."""
-        vectors = self._tested(X)
-        pairs = speaker_pairs(y)
-        rows = np.arange(len(vectors))
-        scores = self._compared(vectors, rows, vectors, pairs.first, pairs.second)
-        return minus_eer(scores, pairs)
-
-    def _compared(
-        self,
-        enrolled: Floats,
-        codes: NDArray[np.int64],
-        tests: Floats,
-        models: NDArray[np.int64],
-        segments: NDArray[np.int64],
-    ) -> Floats:
-        """Return the scores of the models' codes with rows of the tests."""
+    def _compared(self, models: Sessions, tests: Floats, first: Any, second: Any) -> Floats:
         score = _ROWS[self._step].score
         assert score is not None
-        return score(self.model_, self._values, Sessions(enrolled, codes), tests, models, segments)
+        return score(self.model_, self._values, models, tests, first, second)
 
 
 class Plda(_VectorScorer):
@@ -460,24 +422,18 @@ class Chain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _VectorScorer):
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
         """Return vectors `X` (n, R) as the scorer sees them, (n, K)."""
-        vectors = self._tested(X)
+        vectors = self._samples(X)
         return apply_maps(self.backend_.maps, vectors)
 
     @property
     def _needs_speakers(self) -> bool:
         return True
 
-    def _compared(
-        self,
-        enrolled: Floats,
-        codes: NDArray[np.int64],
-        tests: Floats,
-        models: NDArray[np.int64],
-        segments: NDArray[np.int64],
-    ) -> Floats:
-        backend = self.backend_
-        model_ids = numbered_ids(int(codes.max(initial=-1)) + 1)
-        trials = Trials(model_ids, numbered_ids(len(tests)), models, segments)
-        sessions = Sessions(apply_maps(backend.maps, enrolled), codes)
-        scores = backend.score_vectors(sessions, apply_maps(backend.maps, tests), trials)
-        return scores.values
+    def _enrolled(self, samples: Any) -> Sessions:
+        models = super()._enrolled(samples)
+        return Sessions(apply_maps(self.backend_.maps, models.vectors), models.models)
+
+    def _compared(self, models: Sessions, tests: Floats, first: Any, second: Any) -> Floats:
+        ids = numbered_ids(len(models.counts)), numbered_ids(len(tests))
+        mapped = apply_maps(self.backend_.maps, tests)
+        return self.backend_.score_vectors(models, mapped, Trials(*ids, first, second)).values

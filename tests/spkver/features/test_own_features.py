@@ -86,9 +86,9 @@ def test_a_changed_function_is_another_extraction(own):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"function": "short"}, r"shape \(97, 2\), expected numbers \(98, 2\)"),
-        ({"function": "numbers"}, r"shape \(98,\), expected numbers \(98, 2\)"),
-        ({"vad": "numbers"}, r"expected bool \(98,\)"),
+        ({"function": "short"}, r"shape \(97, 2\), expected finite numbers of shape \(98, 2\)"),
+        ({"function": "numbers"}, r"shape \(98,\), expected finite numbers of shape \(98, 2\)"),
+        ({"vad": "numbers"}, r"expected booleans of shape \(98,\)"),
         ({"function": "nothing"}, "has no function 'nothing'"),
         ({"vad": "nothing"}, "has no function 'nothing'"),
     ],

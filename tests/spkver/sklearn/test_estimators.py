@@ -298,7 +298,7 @@ MISUSE = {
         lambda recordings: sklearn.GmmUbm(2).fit([*recordings, np.ones((4, 2))]), "'72' has frames of 2 dimensions",
     ),
     "more enrolled than tested": (
-        lambda recordings: sklearn.GmmUbm(2).fit(recordings).score_pairs(recordings, recordings[:2]), "72 and 2",
+        lambda recordings: sklearn.GmmUbm(2).fit(recordings).score_pairs(recordings, recordings[:2]), "got 72 and 2",
     ),
     "one speaker": (
         lambda recordings: sklearn.GmmUbm(2).fit(recordings).score(recordings[:6], np.zeros(6)), "pairs of two",
@@ -323,7 +323,7 @@ def test_unusable_vectors_and_parameters_are_refused(points, speakers):
     with pytest.raises(ValueError, match="requires y"):
         sklearn.Lda().fit(points)
     plda = sklearn.Plda().fit(points, speakers)
-    with pytest.raises(DataError, match=r"expected enrolled vectors of shape \(3, R\)"):
+    with pytest.raises(DataError, match="as many enrolled as tested samples, got 2 and 3"):
         plda.score_pairs(points[:2], points[:3])
     with pytest.raises(ValueError, match="X has 4 features, but Plda is expecting 5"):
         plda.score_pairs(points[:3], points[:3, :4])

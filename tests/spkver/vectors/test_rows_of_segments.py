@@ -64,16 +64,16 @@ def test_joined_statistics_of_a_model_add():
 MISUSE = {
     "an id that is not there": (lambda: STATISTICS[["a", "z"]], "1 of 2 ids are not there: 'z'"),
     "a model that is not there": (lambda: STATISTICS.of_models(["m9"]), "ids are not there: 'm9'"),
-    "a long mask": (lambda: STATISTICS[np.ones(5, bool)], "a mask of 4 rows, got one of 5"),
-    "a number out of range": (lambda: STATISTICS[[4]], "numbers of 4 rows, got 4 to 4"),
-    "one number": (lambda: STATISTICS[0], r"one row alone: \[row\]"),
+    "a long mask": (lambda: STATISTICS[np.ones(5, bool)], "ids of 4 rows: boolean index did not match"),
+    "a number out of range": (lambda: STATISTICS[[4]], "ids of 4 rows: index 4 is out of bounds"),
+    "one number": (lambda: STATISTICS[0], r"one row alone is \[row\]"),
     "fractions": (lambda: STATISTICS[[0.5]], "expected a slice, a mask, numbers or ids"),
     "the same twice": (lambda: Statistics.joined([STATISTICS, STATISTICS[:1]]), "in the parts twice: m1 a"),
     "other widths": (
-        lambda: Statistics.joined([STATISTICS, replace(STATISTICS, zeroth=np.ones((4, 3)))]), "zeroth of rows of",
+        lambda: Statistics.joined([STATISTICS, replace(STATISTICS, zeroth=np.ones((4, 3)))]), "the zeroth of the parts",
     ),
     "variances of one alone": (
-        lambda: IVectors.joined([IVECTORS[:2], replace(IVECTORS, variances=None)[2:]]), "variances of rows",
+        lambda: IVectors.joined([IVECTORS[:2], replace(IVECTORS, variances=None)[2:]]), "the variances of the parts",
     ),
     "nothing to join": (lambda: Statistics.joined([]), "at least one part"),
 }  # fmt: skip
