@@ -72,7 +72,8 @@ def kaldi_banks(
     spectrum = fft.rfft(emphasised, n=2 * (len(filters) - 1), axis=1)
     power = spectrum.real**2
     power += spectrum.imag**2
-    return np.log(np.maximum(power @ filters, dtype.type(_FLOOR)))
+    banks: NDArray[Any] = np.log(np.maximum(power @ filters, dtype.type(_FLOOR)))
+    return banks
 
 
 def kaldi_filters(

@@ -166,7 +166,7 @@ class SegmentRows:
         return joined
 
     def _taken(self, rows: NDArray[np.int64]) -> Self:
-        columns = {}
+        columns: dict[str, Any] = {}
         for entry in fields(cast("Any", self)):
             values = getattr(self, entry.name)
             columns[entry.name] = None
