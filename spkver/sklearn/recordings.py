@@ -15,6 +15,7 @@ from sklearn.base import (
     DensityMixin,
     TransformerMixin,
 )
+from sklearn.utils.validation import check_is_fitted
 
 from evaluation.trials import Trials
 from spkbase.arrays import Floats
@@ -24,7 +25,7 @@ from spkver import mixture as gmm
 from spkver.backend import numbered_ids, score_gmm_ubm
 from spkver.features import Frames
 from spkver.sklearn.pairs import PairScorer
-from spkver.sklearn.vectors import check_is_fitted, validate_data
+from spkver.sklearn.vectors import validate_data
 from spkver.vectors import (
     MapConfig,
     TotalVariabilityConfig,
@@ -142,7 +143,7 @@ class GaussianMixture(DensityMixin, _OfFrames):
         else:
             types = [np.float64, np.float32]
             frames = validate_data(self, X, dtype=types, ensure_min_samples=2)
-        values = {
+        values: dict[str, Any] = {
             "variance_floor": self.variance_floor,
             "variance_ceiling": self.variance_ceiling,
         }

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import validation
+from sklearn.utils.validation import check_is_fitted
 
 from evaluation.trials import Trials, check_dimensions, check_index
 from spkbase.arrays import Floats
@@ -29,14 +31,15 @@ from spkver.backend import (
 )
 from spkver.sklearn.pairs import PairScorer
 
-try:
-    from sklearn.utils.validation import check_is_fitted as check_is_fitted
-    from sklearn.utils.validation import validate_data as validate_data
-except ImportError as error:
-    text = "the estimators of spkver.sklearn need scikit-learn 1.6 or later"
-    raise ConfigError(text, remedy="update it: pip install -U scikit-learn") from error
-
 _ROWS = {step.name: step for step in STEPS}
+
+
+def validate_data(estimator: Any, *data: Any, **options: Any) -> Any:
+    """Check data as scikit-learn does, and note or compare their names and dimensions."""
+    if not hasattr(validation, "validate_data"):
+        text = "the estimators of spkver.sklearn need scikit-learn 1.6 or later"
+        raise ConfigError(text, remedy="update it: pip install -U scikit-learn")
+    return validation.validate_data(estimator, *data, **options)
 
 
 class _OfVectors(BaseEstimator):

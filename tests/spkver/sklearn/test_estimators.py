@@ -24,6 +24,7 @@ from spkver import mixture, sklearn, vectors
 from spkver.backend import STEPS, Sessions, fit_plda, plda_scores, score_gmm_ubm, train_chain
 from spkver.features import Frames
 
+pytest.importorskip("sklearn", minversion="1.6")
 checks = pytest.importorskip("sklearn.utils.estimator_checks", exc_type=ImportError)
 OF_ARRAYS = [
     sklearn.Centre(), sklearn.Whiten(), sklearn.LengthNorm(), sklearn.Efr(), sklearn.Sphnorm(), sklearn.Pca(),
