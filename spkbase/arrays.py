@@ -268,18 +268,19 @@ def chosen_rows(rows: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
     >>> chosen_rows(["c", "a"], ids).tolist(), chosen_rows([True, False, True], ids).tolist()
     ([2, 0], [0, 2])
     """
+    expected = f"expected a slice, a mask, numbers or ids of {len(ids)} rows"
     if not isinstance(rows, slice):
         rows = np.asarray(rows)
-        if rows.dtype.kind in "OU" and rows.ndim == 1:
+        if rows.ndim != 1:
+            got = f"{rows.dtype} of shape {rows.shape}"
+            raise DataError(f"{expected}, got {got}", remedy="one row alone: [row]")
+        if rows.dtype.kind in "OU":
             return _rows_of_ids(rows.tolist(), ids)
         if not rows.size:
             rows = rows.astype(int)
     try:
         chosen: NDArray[np.int64] = np.arange(len(ids))[rows]
-        if chosen.ndim != 1:
-            raise IndexError("one row alone is [row]")
     except IndexError as error:
-        expected = f"expected a slice, a mask, numbers or ids of {len(ids)} rows"
         raise DataError(f"{expected}: {error}") from error
     return chosen
 

@@ -66,7 +66,7 @@ MISUSE = {
     "a model that is not there": (lambda: STATISTICS.of_models(["m9"]), "ids are not there: 'm9'"),
     "a long mask": (lambda: STATISTICS[np.ones(5, bool)], "ids of 4 rows: boolean index did not match"),
     "a number out of range": (lambda: STATISTICS[[4]], "ids of 4 rows: index 4 is out of bounds"),
-    "one number": (lambda: STATISTICS[0], r"one row alone is \[row\]"),
+    "one number": (lambda: STATISTICS[0], r"one row alone: \[row\]"),
     "fractions": (lambda: STATISTICS[[0.5]], "expected a slice, a mask, numbers or ids"),
     "the same twice": (lambda: Statistics.joined([STATISTICS, STATISTICS[:1]]), "in the parts twice: m1 a"),
     "other widths": (
