@@ -120,7 +120,7 @@ TASKS = {
         ),
         *("spkver.sidekit", "spkver.idmap"),
     ),
-    "Vectors to scores": ("spkver.extractors", "spkver.backend"),
+    "Vectors to scores": ("spkver.extractors", "spkver.backend", "spkver.sklearn"),
     "Anonymise, attack, report": (
         *("spkver.anonymization", "spkver.attackers", "spkver.recognition", "spkver.voiceprivacy"),
     ),

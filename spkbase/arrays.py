@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.showing import one_line
 
 Floats = NDArray[np.float64]
@@ -245,3 +245,51 @@ def keep_rows(
         for block in blocks:
             file.write(np.ascontiguousarray(block, dtype).data)
     return StoredArray(path, 0, shape, np.dtype(dtype))
+
+
+def chosen_rows(rows: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the numbers of the rows that a slice, a mask, numbers or ids choose.
+
+    Parameters
+    ----------
+    rows : slice, or array_like of bool of shape (n,), of int or of str
+        Numbers below 0 count from the end.
+    ids : ndarray of str of shape (n,)
+        An id that is in several rows chooses all of them.
+
+    Raises
+    ------
+    DataError
+        If a mask has another length, a number is out of range, or an id is not there.
+
+    Examples
+    --------
+    >>> ids = np.array(["a", "b", "c"], object)
+    >>> chosen_rows(["c", "a"], ids).tolist(), chosen_rows([True, False, True], ids).tolist()
+    ([2, 0], [0, 2])
+    """
+    expected = f"expected a slice, a mask, numbers or ids of {len(ids)} rows"
+    if not isinstance(rows, slice):
+        rows = np.asarray(rows)
+        if rows.ndim != 1:
+            got = f"{rows.dtype} of shape {rows.shape}"
+            raise DataError(f"{expected}, got {got}", remedy="one row alone: [row]")
+        if rows.dtype.kind in "OU":
+            return _rows_of_ids(rows.tolist(), ids)
+        if not rows.size:
+            rows = rows.astype(int)
+    try:
+        chosen: NDArray[np.int64] = np.arange(len(ids))[rows]
+    except IndexError as error:
+        raise DataError(f"{expected}: {error}") from error
+    return chosen
+
+
+def _rows_of_ids(names: list[Any], ids: NDArray[Any]) -> NDArray[np.int64]:
+    rows_of: dict[Any, list[int]] = {}
+    for row, name in enumerate(ids.tolist()):
+        rows_of.setdefault(name, []).append(row)
+    absent = [name for name in names if name not in rows_of]
+    if absent:
+        raise DataError(f"{len(absent)} of {len(names)} ids are not there: {few(absent, repr)}")
+    return np.concatenate([rows_of[name] for name in names])

@@ -46,7 +46,7 @@ LAYERS = {
         ["vectors"],
         ["extractors"],
         ["backend"],
-        ["pipeline", "anonymization", "recognition"],
+        ["pipeline", "anonymization", "recognition", "sklearn"],
         ["training"],
         ["attackers"],
         ["rsr2015", "voiceprivacy"],

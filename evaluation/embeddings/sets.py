@@ -25,8 +25,8 @@ not utterance by utterance.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -45,10 +45,11 @@ from evaluation.trials import (
     ids_of,
     loosened,
     recode,
+    speakers_of_ids,
     vectors_of,
     warn_of_alike,
 )
-from spkbase.arrays import Rows
+from spkbase.arrays import Rows, chosen_rows
 from spkbase.errors import DataError, Problems, errors_of, few
 from spkbase.rounding import is_negligible
 from spkbase.seeding import stream
@@ -136,8 +137,9 @@ class Embeddings:
         ----------
         vectors : array_like of shape (n, D)
             Whole numbers become float64.
-        speakers : array_like of str or int of shape (n,), optional
-            Speaker of each; without them each utterance has its own.
+        speakers : array_like of str or int of shape (n,), map, function or str, optional
+            Speaker of each; or a map of ids to speakers, a function of the id, or a sign that ends the speaker in each
+            id. Without them each utterance has its own.
         ids : array_like of str or int of shape (n,), optional
             Distinct ids; by default the index of a data frame, or u0, u1, ... where that is of row numbers.
 
@@ -152,6 +154,10 @@ class Embeddings:
         >>> Embeddings.from_arrays([[1, 0], [2, 0], [0, 3]], speakers=[7, 7, 8])
         Embeddings(3 utterances of 2 speakers, 2 dimensions)
         """
+        rule = None
+        if isinstance(speakers, str | Mapping) or callable(speakers):
+            rule = speakers
+            speakers = None
         index = check_index(vectors=vectors, speakers=speakers, ids=ids)
         rows = vectors_of(vectors) + 0.0
         if index is None:
@@ -164,12 +170,64 @@ class Embeddings:
         if index is not None and names != named and sorted(names) == sorted(named):
             remedy = "sort or join them by their index, or give arrays if the order is right"
             raise DataError("expected ids in the order of the index, got another", remedy=remedy)
-        if speakers is None:
+        if rule is not None:
+            owners = speakers_of_ids(names, rule)
+        elif speakers is None:
             owners = names
         else:
             owners = ids_of(speakers, "speakers")
-        is_bare = index is ids is speakers is None
+        is_bare = index is ids is speakers is rule is None
         return cls(np.array(names, object), np.array(owners, object), rows, (NUMBERED,) * is_bare)
+
+    @classmethod
+    def from_dict(cls, vectors: Mapping[str, Any], *, speakers: Any = None) -> Embeddings:
+        """Build embeddings from vectors (D,) by id.
+
+        Parameters
+        ----------
+        vectors : mapping of str to array_like of shape (D,)
+        speakers : map, function or str, optional
+            As of `from_arrays`.
+
+        Raises
+        ------
+        DataError
+            If there is none, or as `from_arrays`.
+
+        Examples
+        --------
+        >>> Embeddings.from_dict({"anna/1": [1.0, 0.0], "anna/2": [2.0, 0.0], "bert/1": [0.0, 3.0]}, speakers="/")
+        Embeddings(3 utterances of 2 speakers, 2 dimensions)
+        """
+        if not vectors:
+            raise DataError("expected the vector of at least one utterance, got none")
+        rows = [np.asarray(vector) for vector in vectors.values()]
+        shapes = {row.shape for row in rows}
+        if len(shapes) > 1 or rows[0].ndim != 1:
+            shown = ", ".join(map(str, sorted(shapes)))
+            raise DataError(f"expected vectors of one shape (D,), got {shown}")
+        return cls.from_arrays(np.stack(rows), speakers=speakers, ids=[*vectors])
+
+    def __getitem__(self, rows: Any) -> Embeddings:
+        """Return the embeddings that a slice, a mask, numbers or ids choose.
+
+        Raises
+        ------
+        DataError
+            If an id or a number is not there, a mask has another length, or nothing is left.
+
+        Examples
+        --------
+        >>> both = Embeddings(["u1", "u2"], ["anna", "bert"], np.eye(2))
+        >>> both[["u2"]], both[both.speakers == "anna"].ids.tolist()
+        (Embeddings(1 utterances of 1 speakers, 2 dimensions), ['u1'])
+        """
+        chosen = chosen_rows(rows, self.ids)
+        if not len(chosen):
+            raise DataError("nothing was chosen of the embeddings", file=self.source or None)
+        return replace(
+            self, ids=self.ids[chosen], speakers=self.speakers[chosen], vectors=self.vectors[chosen]
+        )
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -50,6 +50,7 @@ from evaluation.trials.speakers import (
     read_side,
     read_speakers,
     side_of,
+    speakers_of_ids,
     warn_of_alike,
 )
 from evaluation.trials.spellings import folded, loosened, match_ids
@@ -122,6 +123,7 @@ __all__ = [
     "recode",
     "scores_of_trials",
     "side_of",
+    "speakers_of_ids",
     "split_by_labels",
     "split_scores",
     "truth_of",

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -514,6 +514,25 @@ def _groups_of_sides(
         remedy = "the first column of the table must hold ids of models, segments or speakers"
         raise DataError("no model or segment of the key is in the table", remedy=remedy)
     return names, known_sides
+
+
+def speakers_of_ids(ids: Sequence[str], speakers: Speakers) -> list[str]:
+    """Return the speaker of each id by a map, a function of the id, or the sign that ends the speaker in it.
+
+    Raises
+    ------
+    DataError
+        If an id has none.
+
+    Examples
+    --------
+    >>> speakers_of_ids(["anna/1", "bert/7"], "/")
+    ['anna', 'bert']
+    """
+    names: list[str] = _named(
+        np.array(ids, object), np.arange(len(ids)), speakers, "utterance"
+    ).tolist()
+    return names
 
 
 def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: str) -> np.ndarray:

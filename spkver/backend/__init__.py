@@ -48,6 +48,7 @@ from spkver.backend.prompted import (
     score_words,
 )
 from spkver.backend.scoring import (
+    numbered_ids,
     pair_products,
     score_gmm_ubm,
     score_joint_factors,
@@ -60,10 +61,9 @@ from spkver.backend.session_scores import (
     enrolled_plda_scores,
     mahalanobis_scores,
 )
-from spkver.backend.sklearn_steps import sklearn_step
-from spkver.backend.steps import NEEDS, STEPS
+from spkver.backend.steps import NEEDS, STEPS, Training
 from spkver.backend.svm import SvmConfig, SvmModels, open_svms, train_svms, write_svms
-from spkver.backend.transforms import AffineMap, LengthNorm
+from spkver.backend.transforms import AffineMap, LengthNorm, apply_maps, dimension_after
 
 __all__ = [
     "NEEDS",
@@ -81,14 +81,17 @@ __all__ = [
     "Sessions",
     "SvmConfig",
     "SvmModels",
+    "Training",
     "VbxTransform",
     "adapt_plda_unsupervised",
     "adapt_words",
     "adapted_cosine_scores",
+    "apply_maps",
     "backend_from_kaldi",
     "check_chain",
     "check_rank",
     "cosine_of_sessions",
+    "dimension_after",
     "enrolled_plda_scores",
     "fit_nap",
     "fit_plda",
@@ -96,6 +99,7 @@ __all__ = [
     "kaldi_plda_scores",
     "mahalanobis_scores",
     "minus_own_mixture",
+    "numbered_ids",
     "open_svms",
     "pair_products",
     "parse_chain",
@@ -117,7 +121,6 @@ __all__ = [
     "score_words",
     "self_trained_scores",
     "shifted_self_trained_scores",
-    "sklearn_step",
     "speaker_digests",
     "train_chain",
     "train_svms",

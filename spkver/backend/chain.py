@@ -26,10 +26,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation.calibration import Affine, apply_affine, cohort_moments, normalise, train_affine
 from evaluation.embeddings import Embeddings, check_embeddings, check_norms, row_norms
@@ -53,6 +53,7 @@ from spkver.backend.transforms import (
     class_means,
     dimension_after,
 )
+from spkver.vectors import Supervectors
 
 logger = logging.getLogger(__name__)
 
@@ -320,28 +321,40 @@ class Backend:
         check_norms(row_norms(vectors), names)
         return apply_maps(self.maps, vectors, names=names)
 
+    @overload
+    def score(
+        self, enrol: Embeddings | Supervectors, test: Embeddings | Supervectors, trials: Trials
+    ) -> Scores: ...
+
+    @overload
+    def score(self, enrol: ArrayLike, test: ArrayLike, trials: None = None) -> Floats: ...
+
     @one_blas_thread()
-    def score(self, enrol: Embeddings, test: Embeddings, trials: Trials) -> Scores:
-        """Return the score of each trial of a list.
+    def score(self, enrol: Any, test: Any, trials: Trials | None = None) -> Scores | Floats:
+        """Return the score of each trial of a list, or of all pairs of vectors of two arrays.
 
         Parameters
         ----------
-        enrol, test : Embeddings
-            Embeddings of the enrolled and of the tested utterances.
-        trials : Trials
+        enrol, test : Embeddings, Supervectors or IVectors; or array_like of shape (M, R) and (T, R)
+            Vectors of the enrolled and of the tested utterances. A row of an array is a model, or a segment.
+        trials : Trials, optional
             A model is an enrolled speaker, with all its vectors, or else the id of one enrolled utterance; a segment is
-            the id of a tested utterance.
+            the id of a tested utterance. Not with arrays.
 
         Returns
         -------
-        Scores
-            In the order of the trials.
+        Scores, or ndarray of shape (M, T)
+            In the order of the trials, or of the rows.
 
         Raises
         ------
         DataError
             If a model or a segment has no vector, or as `transform`.
         """
+        enrol = _as_embeddings(enrol)
+        test = _as_embeddings(test)
+        if trials is None:
+            return self._score_all(enrol, test)
         check_embeddings(enrol, test)
         used, models = np.unique(trials.models, return_inverse=True)
         tested, segments = np.unique(trials.segments, return_inverse=True)
@@ -382,6 +395,17 @@ class Backend:
             )
         listed = Trials(model_ids, segment_ids, models.astype(np.int32), segments.astype(np.int32))
         return scored(trials, self.score_vectors(sessions, tests, listed).values)
+
+    def _score_all(self, enrol: Any, test: Any) -> Floats:
+        """The scores (M, T) of all rows of two arrays."""
+        if isinstance(enrol, Embeddings) or isinstance(test, Embeddings):
+            text = "expected trials with Embeddings; without trials, two arrays of vectors"
+            raise DataError(text, remedy="give trials, or the .vectors of both")
+        enrolled = Embeddings.from_arrays(enrol)
+        tested = Embeddings.from_arrays(test)
+        models, segments = np.indices((len(enrolled), len(tested)), np.int32)
+        trials = Trials(enrolled.ids, tested.ids, models.ravel(), segments.ravel())
+        return self.score(enrolled, tested, trials).values.reshape(models.shape)
 
     def score_vectors(self, sessions: Sessions, tests: Floats, trials: Trials) -> Scores:
         """Return the scores of mapped vectors; trials hold the codes of models and the rows of tests."""
@@ -459,8 +483,8 @@ def train_chain(
 
     Parameters
     ----------
-    embeddings : Embeddings, or array_like of shape (n, D)
-        They are held in float64.
+    embeddings : Embeddings, Supervectors, IVectors, or array_like of shape (n, D)
+        They are held in float64. Models of supervectors and i-vectors are their speakers.
     spec : str, sequence, or tuple of ChosenStep
         The chain, see `spkver.backend.parse_chain`.
     speakers : array_like of str or int of shape (n,), optional
@@ -496,6 +520,8 @@ def train_chain(
     array([ 0.9 , -0.96])
     """
     chain = parse_chain(spec)
+    embeddings = _as_embeddings(embeddings)
+    adapt = _as_embeddings(adapt)
     if not isinstance(embeddings, Embeddings):
         embeddings = Embeddings.from_arrays(embeddings, speakers=speakers)
     elif speakers is not None:
@@ -667,6 +693,13 @@ def read_backend(path: str | Path) -> Backend:
         raise DataError(
             f"expected a trained chain: {text}"[:500], file=path, remedy=_AGAIN
         ) from error
+
+
+def _as_embeddings(vectors: Any) -> Any:
+    """Supervectors and i-vectors as Embeddings; other vectors as they are."""
+    if isinstance(vectors, Supervectors):
+        return vectors.embeddings()
+    return vectors
 
 
 def _items(spec: Spec) -> Sequence[Any]:

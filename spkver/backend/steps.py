@@ -1,8 +1,8 @@
 """The steps of a chain: the name, parameters, requirements and function of each.
 
-Parsing and checks of chains, their file, help texts, scikit-learn's estimators and docs/backends.md all follow the rows
-of `STEPS`. The formulas are in `spkver.backend.transforms` (maps of vectors), `spkver.backend.session_scores` and the
-modules of the other scorers.
+Parsing and checks of chains, their file, help texts and docs/backends.md all follow the rows of `STEPS`, as do the
+estimators of `spkver.sklearn`. The formulas are in `spkver.backend.transforms` (maps of vectors),
+`spkver.backend.session_scores` and the modules of the other scorers.
 """
 
 from __future__ import annotations

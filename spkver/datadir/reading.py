@@ -24,6 +24,7 @@ from spkbase.plugins import run_command
 from spkbase.work import Work
 from spkver.audio import EXTENSIONS, audio_header
 from spkver.datadir.directory import SEXES, DataDir, check_ids, file_stem, id_of_stem, no_folder
+from spkver.datadir.segments import Segment, cut_segments, parse_segments
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +104,8 @@ def read_datadir(
         lists.
     pipes_to : path, optional
         Folder for the output of these commands, one WAV file an utterance; needed with `allow_pipes`. A file made by
-        the same command is reused. Recordings in archives, ``wav.ark:1234``, are written there as well.
+        the same command is reused. Recordings in archives, ``wav.ark:1234``, and utterances that are parts of
+        recordings (``segments``) are written there as well.
     jobs : int, optional
         Number of commands that run at once.
     original : DataDir, optional
@@ -131,9 +133,18 @@ def read_datadir(
     problems = Problems(folder)
     entries = _table(folder / "wav.scp", "utterance path ...", problems, needed=True)
     speakers = _speakers(folder, problems)
-    if entries and speakers:  # a missing list is a problem of its own
-        _note_alone(entries.keys() - speakers.keys(), "wav.scp", problems)
-        _note_alone(speakers.keys() - entries.keys(), "the list of speakers", problems)
+    lines = _table(folder / "segments", "utterance recording ...", problems)
+    name = "wav.scp"
+    utterances: Collection[str] = entries.keys()
+    segments: dict[str, Segment] = {}
+    if lines:
+        name = "segments"
+        with problems.noted():
+            segments = parse_segments(lines, entries, folder / name)
+        utterances = segments.keys()
+    if utterances and speakers:  # a missing list is a problem of its own
+        _note_alone(set(utterances) - speakers.keys(), name, problems)
+        _note_alone(speakers.keys() - set(utterances), "the list of speakers", problems)
     sexes: dict[str, str] = {}
     table = _table(folder / "spk2gender", "speaker f|m", problems)
     if table:
@@ -144,11 +155,10 @@ def read_datadir(
         enrolls = tuple(_table(folder / "enrolls", "utterance", problems))
         _check_known(enrolls, speakers, folder / "enrolls", problems)
     trials = _trials(folder / "trials", speakers, problems)
-    if (folder / "segments").exists():
-        text = "utterances that are parts of recordings are not supported"
-        problems.add(
-            text, file=folder / "segments", remedy="cut the recordings into one file an utterance"
-        )
+    if segments and pipes_to is None:
+        text = "utterances that are parts of recordings are not read here"
+        remedy = "cut the recordings into one file an utterance, such as by spkver.datadir.read_datadir with pipes_to"
+        problems.add(text, file=folder / "segments", remedy=remedy)
     audio = _sorted_entries(entries)
     _check_entries(audio, folder / "wav.scp", allow_pipes, pipes_to, problems)
     recordings = _find_audio(folder, audio.files, problems)
@@ -160,6 +170,8 @@ def read_datadir(
     if audio.pipes and pipes_to is not None:
         recordings.update(run_pipes(audio.pipes, pipes_to, jobs=jobs))
         recordings = {utterance: recordings[utterance] for utterance in entries}
+    if segments and pipes_to is not None:
+        recordings = cut_segments(recordings, segments, pipes_to, jobs=jobs)
     return DataDir(folder, recordings, speakers, sexes, enrolls, trials)
 
 

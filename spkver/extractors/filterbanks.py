@@ -14,13 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spkver.features import kaldi_banks, kaldi_filters
+
 Window = Literal["povey", "hamming"]
 _SCALE = 32768.0  # Kaldi's samples are 16-bit steps
-_PRE_EMPHASIS = 0.97
 _LOWEST = 20.0  # Hz
 _WINDOW = 0.025  # s
 _SHIFT = 0.010  # s
-_FLOOR = float(np.finfo(np.float32).eps)
 # samples, of the mel spectra
 _FFT = 400
 _HOP = 160
@@ -59,14 +59,7 @@ def kaldi_filterbanks(
     for first in range(0, len(views), _FRAMES):
         frames = views[first : first + _FRAMES]
         frames = frames - frames.mean(axis=1, keepdims=True)
-        # right for the first, its own predecessor
-        emphasised = frames * dtype.type(1 - _PRE_EMPHASIS)
-        np.subtract(
-            frames[:, 1:], dtype.type(_PRE_EMPHASIS) * frames[:, :-1], out=emphasised[:, 1:]
-        )
-        emphasised *= weights
-        energies = _power(emphasised, _fft_length(window)) @ filters
-        pieces.append(np.log(np.maximum(energies, dtype.type(_FLOOR))))
+        pieces.append(kaldi_banks(frames, weights, filters))
     banks = np.concatenate(pieces)
     banks -= banks.mean(axis=0, dtype=np.float64).astype(dtype)
     return banks
@@ -122,14 +115,10 @@ def _kaldi_tables(
         weights = (0.5 - 0.5 * cosine) ** 0.85
     else:
         weights = 0.54 - 0.46 * cosine
-    edges = np.linspace(_kaldi_mel(_LOWEST), _kaldi_mel(rate / 2), n_mels + 2)
-    filters = _triangles(edges, _kaldi_mel(np.arange(n_fft // 2 + 1) * rate / n_fft))
-    filters[:, -1] = 0
+    filters = kaldi_filters(
+        rate=rate, n_fft=n_fft, n_filters=n_mels, low_frequency=_LOWEST, high_frequency=rate / 2
+    )
     return weights.astype(dtype), np.ascontiguousarray(filters.T, dtype)
-
-
-def _kaldi_mel(frequency: NDArray[Any] | float) -> NDArray[Any]:
-    return 1127.0 * np.log1p(np.asarray(frequency) / 700.0)
 
 
 def _triangles(edges: NDArray[Any], points: NDArray[Any]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
 from spkver.features.extraction import (
     OtherFeaturesError,
     check_recordings,
+    compute,
     export_sidekit,
     extract_batch,
     extract_features,
@@ -24,8 +25,10 @@ from spkver.features.frames import (
     read_feature_table,
     row_index,
 )
+from spkver.features.kaldi import kaldi_banks, kaldi_filters, kaldi_mfcc
 from spkver.features.pitch import FRAME_SHIFT, PitchTrack, pitch_track, pyin_track, rapt_track
 from spkver.features.vad import snr_vad
+from spkver.features.windows import gaussianise, shifted_deltas, sliding_normalise
 
 __all__ = [
     "FRAME_SHIFT",
@@ -36,10 +39,15 @@ __all__ = [
     "OtherFeaturesError",
     "PitchTrack",
     "check_recordings",
+    "compute",
     "export_sidekit",
     "extract_batch",
     "extract_features",
+    "gaussianise",
     "import_sidekit",
+    "kaldi_banks",
+    "kaldi_filters",
+    "kaldi_mfcc",
     "label_file",
     "load_frames",
     "mfcc",
@@ -50,7 +58,9 @@ __all__ = [
     "read_feature_table",
     "recording_generator",
     "row_index",
+    "shifted_deltas",
     "sidekit_files",
+    "sliding_normalise",
     "snr_vad",
     "values_for_rates",
 ]

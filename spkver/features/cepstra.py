@@ -99,7 +99,7 @@ def mel_filterbank(
 
 @one_blas_thread()
 def mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Compute cepstra 1 to `n_cepstra` and the log-energy of a signal.
+    """Compute cepstra 1 to `n_cepstra` (from 0 on with `c0`) and the log-energy of a signal.
 
     Parameters
     ----------
@@ -133,12 +133,23 @@ def log_mel_spectrum(
     window, filters, _ = _tables(config, samples.dtype)
     smallest = np.finfo(samples.dtype).tiny
     frames = _pre_emphasised_frames(samples, config)
-    log_energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), smallest))
+    log_energy = _log_energies(frames)
     frames *= window
     spectrum = fft.rfft(frames, n=config.n_fft, axis=1)
     power = spectrum.real**2
     power += spectrum.imag**2
     return np.log(np.maximum(power @ filters, smallest)), log_energy
+
+
+def frame_energies(samples: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
+    """Return the log-energy (T,) that `mfcc` gives."""
+    return _log_energies(_pre_emphasised_frames(samples, config))
+
+
+def _log_energies(frames: NDArray[Any]) -> NDArray[Any]:
+    smallest = np.finfo(frames.dtype).tiny
+    energies: NDArray[Any] = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), smallest))
+    return energies
 
 
 def librosa_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -178,7 +189,7 @@ def librosa_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[
         center=False,
     )
     frames = frame_signal(samples, window=window, shift=shift)
-    energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), np.finfo(samples.dtype).tiny))
+    energy = _log_energies(frames)
     return coefficients[1:, : len(frames)].T.astype(samples.dtype), energy.astype(samples.dtype)
 
 
@@ -194,13 +205,26 @@ def _tables(
         low_frequency=config.low_frequency,
         high_frequency=config.high_frequency,
     )
+    window = np.hanning(config.window_samples)
+    made = window, np.ascontiguousarray(filters.T), cosines(config)
+    window, filters, transform = (table.astype(dtype) for table in made)
+    return window, filters, transform
+
+
+def cosines(config: FeatureConfig) -> NDArray[np.float64]:
+    """Return the orthonormal DCT-II from filters to cepstra, liftered, shape (n_filters, n_cepstra).
+
+    The lifter multiplies cepstrum n by 1 + L/2 sin(pi n / L).
+    """
     band = np.arange(config.n_filters)
-    order = np.arange(1, config.n_cepstra + 1)
+    order = np.arange(config.n_cepstra) + (not config.c0)
     angles = np.pi / config.n_filters * np.outer(band + 0.5, order)
-    cosines = np.sqrt(2.0 / config.n_filters) * np.cos(angles)
-    tables = np.hanning(config.window_samples), np.ascontiguousarray(filters.T), cosines
-    window, filters, cosines = (table.astype(dtype) for table in tables)
-    return window, filters, cosines
+    transform: NDArray[np.float64] = np.sqrt(2.0 / config.n_filters) * np.cos(angles)
+    if config.c0:
+        transform[:, 0] = np.sqrt(1.0 / config.n_filters)
+    if config.lifter:
+        transform *= 1 + config.lifter / 2 * np.sin(np.pi * order / config.lifter)
+    return transform
 
 
 def _pre_emphasised_frames(samples: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:

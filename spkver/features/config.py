@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any
 
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError
+from spkbase.files import file_digest
+from spkbase.plugins import files_behind, load_plugin
+from spkver.features.windows import mask_columns, sdc_numbers
+
+VADS = ("snr", "energy", "percentile", "labels", "none")
+NORMALISATIONS = ("cmvn", "cms", "cmvn_sliding", "cms_sliding", "stg", "none")
 
 _CHOICES = {
-    "engine": ("spkver", "librosa"),
-    "vad": ("snr", "energy", "percentile", "labels", "none"),
-    "normalisation": ("cmvn", "cms", "none"),
+    "engine": ("spkver", "librosa", "kaldi"),
+    "normalisation": NORMALISATIONS,
     "deltas": (0, 1, 2),
     "dtype": ("float32", "float64"),
 }
@@ -24,11 +29,21 @@ _POSITIVE = (
     "n_filters",
     "n_cepstra",
     "min_speech_frames",
+    "normalisation_window",
     "sample_scale",
     "memory_gb",
 )
 # keys that only the post-processing reads, and keys that no number depends on
-_AFTERWARDS = ("log_energy", "rasta", "deltas", "normalisation", "keep_all")
+_AFTERWARDS = (
+    "log_energy",
+    "rasta",
+    "deltas",
+    "sdc",
+    "mask",
+    "normalisation",
+    "normalisation_window",
+    "keep_all",
+)
 _NO_NUMBERS = ("preset", "memory_gb")
 _LEAST_RATE = 6000  # Hz; from about 4000 on filters are narrower than the bins of the spectrum
 
@@ -64,6 +79,21 @@ PRESETS: dict[str, dict[str, object]] = {
         "vad": "energy",
         "rasta": False,
     },
+    # Kaldi's MFCC, and its mean normalisation over 3 s
+    "kaldi": {
+        "engine": "kaldi",
+        "n_filters": 23,
+        "low_frequency": 20.0,
+        "high_frequency": 8000.0,
+        "n_cepstra": 12,
+        "lifter": 22.0,
+        "sample_scale": 32768.0,
+        "dither": 0.0,
+        "vad": "energy",
+        "rasta": False,
+        "normalisation": "cms_sliding",
+        "normalisation_window": 300,
+    },
 }
 
 
@@ -76,9 +106,12 @@ class FeatureConfig:
     Attributes
     ----------
     preset : str
-        Preset of the other values: sidekit, telephone, wideband or librosa.
+        Preset of the other values: sidekit, telephone, wideband, librosa or kaldi.
     engine : str
-        What computes the cepstra: "spkver" (this package) or "librosa".
+        What computes the cepstra: "spkver" (this package), "librosa", or "kaldi" (this package, Kaldi's definition).
+    function : str or None
+        ``FILE.py:NAME`` or ``MODULE:NAME``, a function of samples (n,) and the rate that returns an array
+        (T, n_cepstra) in place of the cepstra, with a row for each `window` every `shift`, none beyond the ends.
     files : str or None
         Folder of SIDEKIT feature files, ``<recording id>.h5``, to use in place of extracted features.
     rate : int [Hz]
@@ -96,6 +129,10 @@ class FeatureConfig:
         Lower edge of the first and upper edge of the last filter.
     n_cepstra : int
         Cepstra 1 to n; C0 is left out, the log-energy takes its place.
+    c0 : bool
+        Cepstra 0 to n - 1 instead. Kaldi's features without energy: ``c0=True, n_cepstra=13, log_energy=False``.
+    lifter : float
+        L of the factor 1 + L/2 sin(pi n / L) on cepstrum n; 0 leaves it out.
     log_energy : bool
         Keep the log-energy as the first coefficient of a frame.
     sample_scale : float
@@ -104,17 +141,27 @@ class FeatureConfig:
     dither : float
         Standard deviation of the Gaussian noise added to the scaled samples.
     vad : str
-        snr, energy, percentile, labels or none.
+        snr, energy, percentile, labels or none; or ``FILE.py:NAME`` or ``MODULE:NAME``, a function of samples (n,) and
+        the rate that returns whether each frame is speech, (T,).
     vad_snr : float [dB]
     vad_alpha : float
     vad_percentile : float
     labels_dir : str or None
-        Folder of ``<recording id>.lbl`` for the detector `labels`.
+        Segments of speech for the detector `labels`: a folder of ``<recording id>.lbl``, lines ``start stop speech`` in
+        seconds, or of ``<recording id>.rttm``; or one file ``*.rttm`` for all recordings.
     rasta : bool
     deltas : int
         0, 1 or 2.
+    sdc : str or None
+        ``N-d-P-k``, such as 7-1-3-7: shifted deltas of the first N coefficients take the place of the deltas, see
+        `spkver.features.shifted_deltas`.
+    mask : str or None
+        Columns of the frames that are kept, from 0: ``0-12,19``.
     normalisation : str
-        cmvn, cms or none.
+        cmvn, cms or none, over the recording's speech; cmvn_sliding, cms_sliding or stg (short-time Gaussianisation,
+        feature warping), over a window that slides over the frames that are kept.
+    normalisation_window : int
+        Frames of that window.
     keep_all : bool
         Keep frames without speech.
     min_speech_frames : int
@@ -127,6 +174,7 @@ class FeatureConfig:
 
     preset: str = "sidekit"
     engine: str = "spkver"
+    function: str | None = None
     files: str | None = None
     rate: int = 16000
     resample: bool = False
@@ -138,6 +186,8 @@ class FeatureConfig:
     low_frequency: float = 133.3333
     high_frequency: float = 6955.4976
     n_cepstra: int = 19
+    c0: bool = False
+    lifter: float = 0.0
     log_energy: bool = True
     sample_scale: float = 2.0**28
     dither: float = 1e-4
@@ -148,7 +198,10 @@ class FeatureConfig:
     labels_dir: str | None = None
     rasta: bool = True
     deltas: int = 2
+    sdc: str | None = None
+    mask: str | None = None
     normalisation: str = "cmvn"
+    normalisation_window: int = 301
     keep_all: bool = False
     min_speech_frames: int = 5
     dtype: str = "float32"
@@ -173,10 +226,16 @@ class FeatureConfig:
             if not value > 0:
                 raise ConfigError(f"features.{name} is {value}: expected a number above 0")
         self._check_sizes()
-        for name, high in (("dither", math.inf), ("vad_percentile", 100), ("pre_emphasis", 1)):
+        limits = {"dither": math.inf, "vad_percentile": 100, "pre_emphasis": 1, "lifter": math.inf}
+        for name, high in limits.items():
             value = getattr(self, name)
             if not 0 <= value <= high:
                 raise ConfigError(f"features.{name} is {value}: expected 0 to {high}")
+        if self.vad not in VADS and ":" not in self.vad:
+            known = ", ".join(VADS)
+            raise ConfigError(
+                f"features.vad is {self.vad!r}: expected one of {known}, or FILE.py:FUNCTION"
+            )
         if self.vad == "labels" and self.labels_dir is None:
             raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
 
@@ -188,9 +247,19 @@ class FeatureConfig:
         if self.n_filters > self.window_samples:
             most = f"at most {self.window_samples}, the samples of a frame"
             raise ConfigError(f"features.n_filters is {self.n_filters}: expected {most}")
-        if self.n_cepstra >= self.n_filters and self.files is None:
+        of_filters = self.files is None and self.function is None
+        if of_filters and self.n_cepstra >= self.n_filters + self.c0:
             text = f"features.n_cepstra {self.n_cepstra} must be below features.n_filters {self.n_filters}"
-            raise ConfigError(f"{text}: C0 is left out")
+            raise ConfigError(f"{text}: C0 is left out, unless features.c0 is set")
+        if self.engine == "librosa" and (self.c0 or self.lifter):
+            remedy = "leave them out, or set features.engine=spkver"
+            raise ConfigError("features.c0 and features.lifter are not of librosa", remedy=remedy)
+        if self.sdc is not None:
+            size = sdc_numbers(self.sdc)[0]
+            if size > self.n_static:
+                text = f"features.sdc takes {size} coefficients, the features have {self.n_static}"
+                raise ConfigError(text, remedy="raise features.n_cepstra")
+        _ = self.dimension  # fails if the mask does not fit
 
     @classmethod
     def implied(cls, values: Mapping[str, object]) -> dict[str, object]:
@@ -229,9 +298,20 @@ class FeatureConfig:
         return 1 << (self.window_samples - 1).bit_length()
 
     @property
+    def n_static(self) -> int:
+        """Coefficients of a frame before deltas."""
+        return self.log_energy + self.n_cepstra
+
+    @property
     def dimension(self) -> int:
         """Length D of a frame."""
-        return (1 + self.deltas) * (self.log_energy + self.n_cepstra)
+        columns = (1 + self.deltas) * self.n_static
+        if self.sdc is not None:
+            size, _, _, blocks = sdc_numbers(self.sdc)
+            columns = self.n_static + size * blocks
+        if self.mask is not None:
+            return len(mask_columns(self.mask, columns))
+        return columns
 
     @property
     def min_samples(self) -> int:
@@ -243,11 +323,30 @@ class FeatureConfig:
         values: dict[str, object] = asdict(self)
         for name in (*_AFTERWARDS, *_NO_NUMBERS):
             del values[name]
+        for name in ("function", "vad"):
+            spec = getattr(self, name)
+            if spec is not None and ":" in spec:
+                values[f"{name}_files"] = _own_files(spec)
         return values
 
     def post_processing(self) -> dict[str, object]:
         """Return the values that the frames depend on besides the stored features."""
         return {name: getattr(self, name) for name in _AFTERWARDS}
+
+
+@lru_cache(maxsize=8)
+def own_function(spec: str) -> Callable[..., Any]:
+    """Return the user's function of features, or of speech; a ConfigError if there is none."""
+    function: Callable[..., Any] = load_plugin(spec, "function of features", kind="function")[0]
+    return function
+
+
+def _own_files(spec: str) -> dict[str, str | None]:
+    """The digests of the files of a user's function."""
+    file = load_plugin(spec, "function of features", kind="function")[1]
+    if file is None:
+        return {}
+    return {str(file): file_digest(file), **files_behind(spec, file)}
 
 
 def _with_preset(initialise: Callable[..., None]) -> Callable[..., None]:

@@ -23,13 +23,19 @@ from spkbase.hdf5 import new_file, write_strings
 from spkbase.seeding import stream
 from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread
 from spkver.audio import audio_header, read_audio
-from spkver.features.cepstra import librosa_mfcc, mfcc
-from spkver.features.config import FeatureConfig
-from spkver.features.frames import FeatureTable, read_feature_table
-from spkver.features.vad import energy_vad, percentile_vad, read_labels, snr_vad
+from spkver.features.cepstra import frame_energies, librosa_mfcc, mfcc
+from spkver.features.config import FeatureConfig, own_function
+from spkver.features.frames import FeatureTable, post_process, read_feature_table
+from spkver.features.kaldi import kaldi_mfcc
+from spkver.features.vad import energy_vad, percentile_vad, read_labels, read_rttm, snr_vad
 from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_file
 
 _PEER_UNIT = 32768.0 / 4  # samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
+
+_ENGINES = {"spkver": mfcc, "librosa": librosa_mfcc, "kaldi": kaldi_mfcc}
+
+Recording = str | Path | tuple[str | Path, int]
+"""An audio file, or a file and its channel, from 0."""
 
 _BATCH = 32  # recordings in one task
 _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
@@ -55,7 +61,29 @@ def recording_generator(name: str, seed: int) -> np.random.Generator:
 
 def label_file(config: FeatureConfig, name: str) -> Path:
     """Label file of a recording, for the detector `labels`."""
-    return Path(str(config.labels_dir)) / f"{name}.lbl"
+    folder = Path(str(config.labels_dir))
+    if folder.suffix == ".rttm":
+        return folder
+    own = folder / f"{name}.rttm"
+    if own.is_file():
+        return own
+    return folder / f"{name}.lbl"
+
+
+def speech_labels(config: FeatureConfig, name: str, n_frames: int) -> NDArray[np.bool_]:
+    """Return the speech frames of a recording from its label file."""
+    path = label_file(config, name)
+    if path.suffix == ".rttm":
+        return read_rttm(path, name, n_frames, shift_seconds=config.shift)
+    return read_labels(path, n_frames, shift_seconds=config.shift)
+
+
+def file_and_channel(recording: Recording, config: FeatureConfig) -> tuple[Path, int | None]:
+    """Return the file of a recording and its channel: its own, or that of all."""
+    if isinstance(recording, tuple):
+        path, channel = recording
+        return Path(path), channel
+    return Path(recording), config.channel
 
 
 def features_of_signals(
@@ -77,7 +105,6 @@ def features_of_signals(
     names : list of str, optional
         Recording ids, for the detector `labels`.
     """
-    compute = librosa_mfcc if config.engine == "librosa" else mfcc
     # one draw serves as dither and as the detector's masking noise, each at its own level
     noises = [
         generator.standard_normal(len(signal), dtype=np.float32)
@@ -90,9 +117,20 @@ def features_of_signals(
             scaled = signal * signal.dtype.type(config.sample_scale)
             if config.dither:
                 scaled += noise * np.float32(config.dither)
-            computed.append(compute(scaled, config))
+            if config.function is None:
+                computed.append(_ENGINES[config.engine](scaled, config))
+            else:
+                energy = frame_energies(scaled, config)
+                shape = len(energy), config.n_cepstra
+                cepstra = _own_values(config.function, signal, config, shape, "fiu")
+                computed.append((cepstra.astype(signal.dtype), energy))
     energies = [energy for _, energy in computed]
-    if config.vad == "snr":
+    if ":" in config.vad:
+        pairs = zip(signals, energies, strict=True)
+        speech = [
+            _own_values(config.vad, signal, config, energy.shape, "b") for signal, energy in pairs
+        ]
+    elif config.vad == "snr":
         speech = snr_vad(
             [signal * signal.dtype.type(_PEER_UNIT) for signal in signals],
             noises,
@@ -107,7 +145,7 @@ def features_of_signals(
     elif config.vad == "labels":
         ids = names or [""] * len(signals)
         speech = [
-            read_labels(label_file(config, name), len(energy), shift_seconds=config.shift)
+            speech_labels(config, name, len(energy))
             for energy, name in zip(energies, ids, strict=True)
         ]
     else:
@@ -116,6 +154,74 @@ def features_of_signals(
         RecordingFeatures(cepstra, energy, is_speech)
         for (cepstra, energy), is_speech in zip(computed, speech, strict=True)
     ]
+
+
+def _own_values(
+    spec: str, signal: NDArray[Any], config: FeatureConfig, shape: tuple[int, ...], kinds: str
+) -> NDArray[Any]:
+    """What a user's function returns for samples; `kinds` are the letters of its types."""
+    values = np.asarray(own_function(spec)(signal, config.rate))
+    if values.shape != shape or values.dtype.kind not in kinds or not np.isfinite(values).all():
+        expected = "finite numbers"
+        if kinds == "b":
+            expected = "booleans"
+        text = f"{spec} returned {values.dtype} of shape {values.shape}, expected {expected} of shape {shape}"
+        remedy = "a row for each features.window every features.shift, and features.n_cepstra columns of cepstra"
+        raise DataError(text, remedy=remedy)
+    return values
+
+
+def compute(
+    samples: NDArray[Any],
+    rate: int,
+    config: FeatureConfig | None = None,
+    *,
+    name: str = "",
+    seed: int = 0,
+) -> NDArray[Any]:
+    """Return the frames of samples in memory: features, post-processing, selection of speech.
+
+    Parameters
+    ----------
+    samples : array_like of shape (n,)
+        Full scale 1, one channel.
+    rate : int [Hz]
+        Their sampling rate, that of the configuration.
+    config : FeatureConfig, optional
+    name : str
+        Id of the recording, which with the seed determines the dither, and for the detector `labels`.
+    seed : int
+
+    Returns
+    -------
+    ndarray of shape (T, config.dimension)
+        The numbers of `extract_features` and `load_frames`.
+
+    Raises
+    ------
+    DataError
+        If the rate is another, there are too few samples, they are not of one channel, or not finite.
+
+    Examples
+    --------
+    >>> samples = np.random.default_rng(0).normal(size=8000) / 10
+    >>> compute(samples, 16000, FeatureConfig(sdc="7-1-3-7", n_cepstra=7, log_energy=False)).shape
+    (48, 56)
+    """
+    config = config or FeatureConfig()
+    signal = np.asarray(samples)
+    if signal.ndim != 1 or signal.dtype.kind != "f" or not np.isfinite(signal).all():
+        text = f"expected finite samples in [-1, 1] of shape (n,), got {signal.dtype} of shape {signal.shape}"
+        raise DataError(text, remedy="one channel; 16-bit samples are divided by 32768")
+    if rate != config.rate:
+        text = f"the samples have {rate} Hz, the features {config.rate} Hz"
+        raise DataError(text, remedy=f"FeatureConfig(rate={rate}), or resample them")
+    _check_length(len(signal), config)
+    generator = recording_generator(name, seed)
+    signals = [signal.astype(config.dtype)]
+    (raw,) = features_of_signals(signals, [generator], config, names=[name])
+    frames, _ = post_process(raw.cepstra, raw.log_energy, raw.speech, config)
+    return frames.astype(config.dtype, copy=False)
 
 
 def sidekit_files(folder: str | Path, recordings: Iterable[str]) -> dict[str, Path]:
@@ -195,7 +301,7 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
 
 
 def check_recordings(
-    recordings: Mapping[str, str | Path],
+    recordings: Mapping[str, Recording],
     config: FeatureConfig,
     *,
     work: Work = ALL_CORES,
@@ -206,7 +312,7 @@ def check_recordings(
     Parameters
     ----------
     recordings : mapping
-        Recording id to audio file.
+        Recording id to audio file, or to a file and its channel, from 0.
     config : FeatureConfig
     work : spkbase.work.Work
     problems : Problems, optional
@@ -238,7 +344,7 @@ def check_recordings(
 
 
 def extract_features(
-    recordings: Mapping[str, str | Path],
+    recordings: Mapping[str, Recording],
     config: FeatureConfig,
     destination: str | Path,
     *,
@@ -250,7 +356,8 @@ def extract_features(
     Parameters
     ----------
     recordings : mapping
-        Recording id to audio file; not read if `config.files` is set.
+        Recording id to audio file, or to a file and its channel, ``("call.sph", 1)``; not read if `config.files` is
+        set.
     config : FeatureConfig
         With `files`, SIDEKIT's feature files in that folder are taken; see `import_sidekit`.
     destination : path
@@ -276,7 +383,7 @@ def extract_features(
         return read_feature_table(path)
     if not recordings:
         raise DataError("expected recordings, got none")
-    audio = (Path(recording).resolve() for recording in recordings.values())
+    audio = [file_and_channel(entry, config)[0].resolve() for entry in recordings.values()]
     if path.exists() and path.resolve() in audio:
         raise DataError(
             "is one of the recordings", file=path, remedy="name another file for the features"
@@ -318,19 +425,20 @@ def extract_features(
 
 
 def extract_batch(
-    items: Sequence[tuple[str, str | Path]], config: FeatureConfig, seed: int
+    items: Sequence[tuple[str, Recording]], config: FeatureConfig, seed: int
 ) -> tuple[list[RecordingFeatures], list[DataError]]:
     """Read the audio files of some recordings and compute their features; return these, and the errors."""
     problems = Problems()
     usable = []
-    parts: list[list[tuple[str, str | Path, NDArray[Any]]]] = []
+    parts: list[list[tuple[str, Path, NDArray[Any]]]] = []
     size = _BATCH_SAMPLES
-    for name, path in items:
+    for name, recording in items:
+        path, channel = file_and_channel(recording, config)
         with problems.noted(), errors_of(path):
             samples, _ = read_audio(
                 path,
                 rate=config.rate,
-                channel=config.channel,
+                channel=channel,
                 resample=config.resample,
                 dtype=config.dtype,
             )
@@ -345,21 +453,21 @@ def extract_batch(
         signals = [samples for _, _, samples in part]
         generators = [recording_generator(name, seed) for name in names]
         extracted = features_of_signals(signals, generators, config, names=names)
-        for (_, path, samples), recording in zip(part, extracted, strict=True):
+        for (_, path, samples), features in zip(part, extracted, strict=True):
             with problems.noted(), errors_of(path):
                 if not samples.any():
                     raise DataError(
                         "digital silence: every sample is 0",
                         remedy="remove the recording from the lists",
                     )
-                n_speech = int(recording.speech.sum())
+                n_speech = int(features.speech.sum())
                 if n_speech < config.min_speech_frames:
-                    text = f"no speech: {n_speech} of {len(recording.speech)} frames pass the detector {config.vad!r}, "
+                    text = f"no speech: {n_speech} of {len(features.speech)} frames pass the detector {config.vad!r}, "
                     text += f"at least {config.min_speech_frames} are needed"
                     raise DataError(
                         text, remedy="remove the recording from the lists or change features.vad"
                     )
-                usable.append(recording)
+                usable.append(features)
     return usable, problems.errors
 
 
@@ -393,15 +501,16 @@ def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
 
 
 def _check_headers(
-    items: list[tuple[str, str | Path]], config: FeatureConfig
+    items: list[tuple[str, Recording]], config: FeatureConfig
 ) -> tuple[float, list[DataError]]:
     """Duration of some recordings, and their errors."""
     seconds = 0.0
     problems = Problems()
-    for name, path in items:
+    for name, recording in items:
+        path, channel = file_and_channel(recording, config)
         with problems.noted(), errors_of(path):
             if config.vad == "labels":
-                read_labels(label_file(config, name), 0, shift_seconds=config.shift)
+                speech_labels(config, name, 0)
             header = audio_header(path)
             rate = header.rate
             if rate != config.rate and not config.resample:
@@ -411,11 +520,11 @@ def _check_headers(
                 raise OtherFeaturesError(
                     f"sampling rate is {rate} Hz, expected {config.rate} Hz", remedy=remedy
                 )
-            if header.channels > 1 and config.channel is None:
+            if header.channels > 1 and channel is None:
                 remedy = f"set features.channel to 0 ... {header.channels - 1}"
                 raise OtherFeaturesError(f"{header.channels} channels, expected one", remedy=remedy)
-            if config.channel is not None and not 0 <= config.channel < header.channels:
-                text = f"no channel {config.channel}: the file has {header.channels}"
+            if channel is not None and not 0 <= channel < header.channels:
+                text = f"no channel {channel}: the file has {header.channels}"
                 raise DataError(text, remedy="counted from 0")
             n_samples = round(header.n_samples * config.rate / rate)
             _check_length(n_samples, config)

@@ -13,7 +13,7 @@ IEEE Trans. ASSP 29(3), 1981.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -31,6 +31,13 @@ from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.features.config import FeatureConfig
+from spkver.features.windows import (
+    gaussianise,
+    mask_columns,
+    sdc_numbers,
+    shifted_deltas,
+    sliding_normalise,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +122,45 @@ class Frames:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @classmethod
+    def from_dict(cls, recordings: Mapping[str, Any]) -> Frames:
+        """Build frames from arrays in memory.
+
+        Parameters
+        ----------
+        recordings : mapping of str to array_like of shape (T, D)
+            Frames of each recording; T differs, D does not. Whole numbers become float64; float32 stays if all are.
+
+        Raises
+        ------
+        DataError
+            If there is none, an array is not of numbers in two dimensions, or two have another D; the recording is
+            named.
+
+        Examples
+        --------
+        >>> frames = Frames.from_dict({"a": np.zeros((3, 2)), "b": np.ones((5, 2))})
+        >>> len(frames), frames.dimension, frames.of("b").shape
+        (2, 2, (5, 2))
+        """
+        if not recordings:
+            raise DataError("expected the frames of at least one recording, got none")
+        parts: list[NDArray[Any]] = []
+        for name, values in recordings.items():
+            rows = vectors_of(values, f"frames of recording {name!r}")
+            if parts and rows.shape[1] != parts[0].shape[1]:
+                text = (
+                    f"recording {name!r} has frames of {rows.shape[1]} dimensions, those before it "
+                )
+                raise DataError(f"{text}have {parts[0].shape[1]}", remedy="extract all alike")
+            parts.append(np.asarray(rows))
+        offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return cls(np.array([*recordings], object), offsets, np.concatenate(parts))
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Return the frames (T, D) by recording id, in memory."""
+        return {name: np.asarray(self.of(name)) for name in self.ids.tolist()}
 
     @property
     def dimension(self) -> int:
@@ -265,7 +311,7 @@ def post_process(
     speech: NDArray[np.bool_],
     config: FeatureConfig,
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the frames of one recording: energy first, RASTA, deltas, normalisation, selection.
+    """Return the frames of one recording: energy first, RASTA, deltas, mask, normalisation, selection.
 
     Parameters
     ----------
@@ -273,7 +319,7 @@ def post_process(
     log_energy : ndarray of shape (T,)
     speech : ndarray of bool of shape (T,)
     config : FeatureConfig
-        Its `log_energy`, `rasta`, `deltas`, `normalisation` and `keep_all`.
+        Its `log_energy`, `rasta`, `deltas`, `sdc`, `mask`, `normalisation` and `keep_all`.
 
     Returns
     -------
@@ -287,15 +333,34 @@ def post_process(
     if config.rasta:
         static = rasta(static)
         speech = rasta_labels(speech)
+    frames = with_deltas(static, config)
+    if config.mask is not None:
+        frames = frames[:, mask_columns(config.mask, frames.shape[1])]
+    if config.normalisation in ("cmvn", "cms"):
+        frames = normalise(frames, speech, variance=config.normalisation == "cmvn")
+    if not config.keep_all:
+        frames = frames[speech]
+        speech = speech[speech]
+    size = config.normalisation_window
+    if config.normalisation == "stg":
+        frames = gaussianise(frames, window=size)
+    elif config.normalisation in ("cmvn_sliding", "cms_sliding"):
+        divide = config.normalisation == "cmvn_sliding"
+        frames = sliding_normalise(frames, window=size, variance=divide)
+    return frames, speech
+
+
+def with_deltas(static: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
+    """Return the coefficients (T, d) with their deltas, or with shifted deltas."""
     parts = [static]
+    if config.sdc is not None:
+        size, spread, shift, blocks = sdc_numbers(config.sdc)
+        first = static[:, :size]
+        parts.append(shifted_deltas(first, spread=spread, shift=shift, blocks=blocks))
+        return np.hstack(parts)
     for _ in range(config.deltas):
         parts.append(delta(parts[-1]))
-    frames = np.hstack(parts)
-    if config.normalisation != "none":
-        frames = normalise(frames, speech, variance=config.normalisation == "cmvn")
-    if config.keep_all:
-        return frames, speech
-    return frames[speech], speech[speech]
+    return np.hstack(parts)
 
 
 def load_frames(

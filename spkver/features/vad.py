@@ -1,7 +1,7 @@
 """Voice activity detection: one boolean per frame.
 
 `snr` compares the level of the enhanced speech with its maximum, `energy` models the log-energies by three Gaussians,
-`percentile` drops the quietest frames, `labels` reads speech intervals from text files, `none` keeps every frame.
+`percentile` drops the quietest frames, `labels` reads segments of speech from text files, `none` keeps every frame.
 
 The detector `snr` enhances speech by minimum statistics and a decision-directed Wiener filter. The noise floor of each
 of 33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40 frames; the minima are
@@ -18,14 +18,15 @@ estimator", IEEE Trans. ASSP 32(6), 1984 (the decision-directed estimate).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.rounding import is_constant
 from spkbase.work import one_blas_thread
 from spkver.features.cepstra import frame_signal
@@ -185,30 +186,94 @@ def read_labels(
     DataError
         If the file is missing or a line is not ``start stop label`` with 0 <= start <= stop.
     """
+    form = "'start stop label' in seconds"
+    segments = _segments(Path(path), _of_label, form).get(speech, [])
+    return _marked(segments, n_frames, shift_seconds)
+
+
+def read_rttm(
+    path: str | Path, recording: str, n_frames: int, *, shift_seconds: float
+) -> NDArray[np.bool_]:
+    """Read the speech frames of a recording from an RTTM file: its segments of all speakers.
+
+    Parameters
+    ----------
+    path : path
+        Lines ``SPEAKER recording channel start duration ...``, times in seconds; lines of other types are passed over.
+    recording : str
+        The id in the file, or an id whose last part, after "/", is that.
+    n_frames : int
+        Frames in the recording.
+    shift_seconds : float [s]
+        Time from one frame to the next.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, a line is not such, or it has no segment of the recording.
+    """
     path = Path(path)
+    changed = 0
+    if path.is_file():
+        changed = path.stat().st_mtime_ns
+    segments = _rttm_segments(path, changed)
+    own = segments.get(recording, segments.get(recording.rpartition("/")[2]))
+    if own is None:
+        text = f"no segment of recording {recording!r}, but of {few(sorted({*segments} - {''}))}"
+        raise DataError(text, file=path, remedy="name recordings in it by their ids")
+    return _marked(own, n_frames, shift_seconds)
+
+
+@lru_cache(maxsize=2)
+def _rttm_segments(path: Path, changed: int) -> dict[str, list[tuple[float, float]]]:
+    """The segments of each recording in a file, read once as long as it does not change."""
+    return _segments(path, _of_rttm, "'SPEAKER recording channel start duration' in seconds")
+
+
+def _of_label(fields: list[str]) -> tuple[str, float, float]:
+    start, stop, label = fields
+    return label, float(start), float(stop)
+
+
+def _of_rttm(fields: list[str]) -> tuple[str, float, float]:
+    if fields[0] != "SPEAKER":
+        return "", 0.0, 0.0
+    start = float(fields[3])
+    return fields[1], start, start + float(fields[4])
+
+
+def _segments(
+    path: Path, segment_of: Callable[[list[str]], tuple[str, float, float]], form: str
+) -> dict[str, list[tuple[float, float]]]:
+    """The starts and stops in a file, by label or by recording; `segment_of` takes the fields of a line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         text = f"label file cannot be read: {getattr(error, 'strerror', None) or error}"
         remedy = "check features.labels_dir or choose another features.vad"
         raise DataError(text, file=path, remedy=remedy) from error
-    labels = np.zeros(n_frames, bool)
+    segments: dict[str, list[tuple[float, float]]] = {}
     for number, line in enumerate(lines, 1):
-        fields = line.split()
-        if not fields:
+        if not line.strip():
             continue
         try:
-            first, last, name = fields
-            start = float(first)
-            stop = float(last)
+            name, start, stop = segment_of(line.split())
             if not 0 <= start <= stop < math.inf:
                 raise ValueError
-        except ValueError:
-            raise DataError(
-                f"expected 'start stop label' in seconds, got {line!r}", file=path, line=number
-            ) from None
-        if name == speech:
-            labels[round(start / shift_seconds) : round(stop / shift_seconds)] = True
+        except (ValueError, IndexError):
+            text = f"expected {form}, got {line!r}"
+            raise DataError(text, file=path, line=number) from None
+        segments.setdefault(name, []).append((start, stop))
+    return segments
+
+
+def _marked(
+    segments: Sequence[tuple[float, float]], n_frames: int, shift_seconds: float
+) -> NDArray[np.bool_]:
+    """The frames of segments in seconds."""
+    labels = np.zeros(n_frames, bool)
+    for start, stop in segments:
+        labels[round(start / shift_seconds) : round(stop / shift_seconds)] = True
     return labels
 
 

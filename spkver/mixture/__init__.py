@@ -40,6 +40,7 @@ from spkver.mixture.hidden_markov import (
     write_word_models,
 )
 from spkver.mixture.statistics import (
+    SegmentRows,
     Statistics,
     accumulate_statistics,
     copy_stat_rows,
@@ -65,6 +66,7 @@ __all__ = [
     "GaussianMixture",
     "HiddenMarkovConfig",
     "PosteriorKernel",
+    "SegmentRows",
     "Statistics",
     "Text",
     "TrainedUbm",

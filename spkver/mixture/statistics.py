@@ -10,17 +10,18 @@ Signal Processing 10, 2000, equations 7 to 10.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.trials import check_index
-from spkbase.arrays import Rows, fill_rows, part
+from spkbase.arrays import Rows, chosen_rows, fill_rows, part
 from spkbase.errors import DataError, few
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
@@ -121,9 +122,62 @@ def segment_statistics(frames: NDArray[Any], kernel: PosteriorKernel) -> NDArray
     return np.asarray(total)
 
 
+class SegmentRows:
+    """Rows of segments, each belonging to a model, that can be chosen and joined: a base of dataclasses of columns."""
+
+    models: NDArray[Any]
+    segments: NDArray[Any]
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Return the rows that a slice, a mask, numbers or ids of segments choose, in memory."""
+        return self._taken(chosen_rows(rows, self.segments))
+
+    def of_models(self, models: Sequence[str] | NDArray[Any]) -> Self:
+        """Return the rows of some models, in the order of the list; DataError if one has none."""
+        return self._taken(chosen_rows(np.asarray(models, object), self.models))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of several, one after the other, in memory.
+
+        Raises
+        ------
+        DataError
+            If there are none, their columns differ, or a segment of a model is in two of them.
+        """
+        if not parts:
+            raise DataError("expected at least one part to join, got none")
+        columns: dict[str, Any] = {}
+        for entry in fields(cast("Any", parts[0])):
+            values = [getattr(part, entry.name) for part in parts]
+            columns[entry.name] = None
+            if any(value is not None for value in values):
+                try:
+                    columns[entry.name] = np.concatenate([*map(np.asarray, values)])
+                except ValueError as error:
+                    text = f"the {entry.name} of the parts to join differ in shape: {error}"
+                    raise DataError(text) from error
+        joined = cls(**columns)
+        pairs = Counter(zip(joined.models.tolist(), joined.segments.tolist(), strict=True))
+        twice = [" ".join(pair) for pair, count in pairs.items() if count > 1]
+        if twice:
+            text = f"{len(twice)} segments are in the parts twice: {few(twice)}"
+            raise DataError(text, remedy="choose rows of one of them: part[ids]")
+        return joined
+
+    def _taken(self, rows: NDArray[np.int64]) -> Self:
+        columns: dict[str, Any] = {}
+        for entry in fields(cast("Any", self)):
+            values = getattr(self, entry.name)
+            columns[entry.name] = None
+            if values is not None:
+                columns[entry.name] = values[rows]
+        return type(self)(**columns)
+
+
 @one_line
 @dataclass(frozen=True)
-class Statistics:
+class Statistics(SegmentRows):
     """Statistics of N segments, each belonging to a model.
 
     Attributes

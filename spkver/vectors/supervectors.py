@@ -29,7 +29,13 @@ from spkbase.configuration import check_values
 from spkbase.errors import DataError
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
-from spkver.mixture import GaussianMixture, Statistics, of_each_gaussian, whitening_factors
+from spkver.mixture import (
+    GaussianMixture,
+    SegmentRows,
+    Statistics,
+    of_each_gaussian,
+    whitening_factors,
+)
 from spkver.sidekit import (
     StatServer,
     open_stat_server,
@@ -214,7 +220,7 @@ class MapConfig:
 
 @one_line
 @dataclass(frozen=True)
-class Supervectors:
+class Supervectors(SegmentRows):
     """One vector for each segment (or model).
 
     Attributes

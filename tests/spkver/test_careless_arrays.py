@@ -11,9 +11,10 @@ from evaluation import calibration, linkage, metrics, plots
 from evaluation.embeddings import fit_alignment, owner_ranks
 from evaluation.utility import Sides, attribute_leakage, confusions, count_errors
 from spkbase.errors import DataError
-from spkver.backend import Sessions, fit_nap, fit_plda, sklearn_step, train_chain
+from spkver.backend import Sessions, fit_nap, fit_plda, train_chain
 from spkver.features import Frames
 from spkver.mixture import UbmConfig, accumulate_statistics, log_likelihood, train_ubm
+from spkver.sklearn import Chain, Lda, Whiten
 
 RNG = np.random.default_rng(0)
 PEOPLE = np.repeat(np.arange(20), 6)
@@ -40,8 +41,8 @@ WITH_SPEAKERS = {
     "chain": lambda vectors, speakers: train_chain(vectors, "lda:3,cosine", speakers=speakers),
     "plda": lambda vectors, speakers: fit_plda(vectors, speakers),
     "nap": lambda vectors, speakers: fit_nap(vectors, rank=2, scatter="within", speakers=speakers),
-    "estimator": lambda vectors, speakers: sklearn_step("lda", rank=2).fit(vectors, speakers),
-    "estimator of a chain": lambda vectors, speakers: sklearn_step("chain").fit(vectors, speakers),
+    "estimator": lambda vectors, speakers: Lda(2).fit(vectors, speakers),
+    "estimator of a chain": lambda vectors, speakers: Chain().fit(vectors, speakers),
 }
 OF_VECTORS = {
     "frames of a mixture": lambda vectors: train_ubm(vectors, UbmConfig(components=2)),
@@ -189,7 +190,7 @@ def test_integer_frames_have_the_statistics_of_floats():
 
 def test_a_masked_matrix_is_refused_by_an_estimator():
     with pytest.raises(DataError, match="X without a mask"):
-        sklearn_step("whiten").fit(np.ma.masked_array(VECTORS, VECTORS > 2))
+        Whiten().fit(np.ma.masked_array(VECTORS, VECTORS > 2))
 
 
 @pytest.mark.parametrize(

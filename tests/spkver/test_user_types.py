@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from evaluation import Embeddings, Scores, Trials
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.audio import read_audio
-from spkver.backend import Backend, sklearn_step, train_chain
+from spkver.backend import Backend, train_chain
 from spkver.datadir import DataDir, read_datadir
 from spkver.extractors import embed
 from spkver.features import FeatureConfig, Frames, extract_features, load_frames, mfcc, pitch_track
 from spkver.mixture import GaussianMixture, UbmConfig, accumulate_statistics, train_ubm
+from spkver.sklearn import Chain, GmmUbm, Plda
 from spkver.vectors import IVectors, extract_ivectors, train_total_variability
 
 samples = read_audio("a.wav", rate=16000).samples
@@ -37,7 +38,10 @@ backend = train_chain(vectors, "centre,lda:150,plda")
 assert_type(backend, Backend)
 trials = Trials.from_ids(["m"], ["s"])
 scores: Scores = backend.score(vectors, vectors, trials)
-sklearn_step("chain", steps="centre,lda:150,plda").fit(np.zeros((4, 2)), [0, 0, 1, 1])
+Chain("centre,lda:150,plda").fit(np.zeros((4, 2)), [0, 0, 1, 1])
+ratios = Plda(rank=1).score_pairs(np.zeros((4, 2)), np.zeros((4, 2)))
+assert_type(ratios, NDArray[np.float64])
+assert_type(GmmUbm(2).fit([np.zeros((3, 2))]), GmmUbm)
 twin = anonymize_datadir(read_datadir("data/mine"), "data/mine_x", AnonymizerConfig("mcadams"))
 assert_type(twin, DataDir)
 """

@@ -142,7 +142,11 @@ WRONG = {
         b"a-1 a\nb-1 b\n",
         "1 utterances of wav.scp are not in the other list: 'a-2'",
     ),
-    "segments": ("segments", b"s-1 a-1 0 1\n", "segments: utterances that are parts of recordings"),
+    "segments": (
+        "segments",
+        b"s-1 a-1 0 1\n",
+        "segments: utterances that are parts of recordings are not read here",
+    ),
     "shell commands": (
         "wav.scp",
         b"a-1 cat x |\n",

@@ -1,0 +1,146 @@
+"""Scores of pairs of samples, and their equal error rate as a figure of merit for cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from evaluation.metrics import eer
+from spkbase.arrays import Floats
+from spkbase.errors import DataError
+from spkver.backend import Sessions, cosine_of_sessions
+
+
+class SpeakerPairs(NamedTuple):
+    """All pairs of samples, each once: the rows of both, and whether one speaker made them."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    is_target: NDArray[np.bool_]
+
+
+def speaker_pairs(speakers: Any) -> SpeakerPairs:
+    """Return all pairs of samples with these speakers (n,).
+
+    Raises
+    ------
+    DataError
+        If no pair is of one speaker, or none is of two.
+    """
+    codes = np.unique(np.asarray(speakers), return_inverse=True)[1].ravel()
+    first, second = np.triu_indices(len(codes), 1)
+    is_target = codes[first] == codes[second]
+    if is_target.all() or not is_target.any():
+        n_speakers = len(set(codes.tolist()))
+        text = f"{len(codes)} samples of {n_speakers} speakers have no equal error rate: expected pairs of one "
+        remedy = "in cross-validation: fewer folds, or GroupKFold with groups=speakers"
+        raise DataError(f"{text}speaker and pairs of two", remedy=remedy)
+    return SpeakerPairs(first, second, is_target)
+
+
+def minus_eer(scores: Floats, pairs: SpeakerPairs) -> float:
+    """Return minus the equal error rate (`evaluation.eer`) of the scores of these pairs."""
+    return -float(eer(scores[pairs.is_target], scores[~pairs.is_target]))
+
+
+class PairScorer:
+    """What estimators have that compare two samples: `score_pairs` and `score`.
+
+    `_samples` checks samples, `_enrolled` makes models of them, one each, and `_compared` scores pairs of their rows.
+    """
+
+    _samples: Callable[[Any], Any]
+    _compared: Callable[[Any, Any, Any, Any], Floats]
+
+    def _enrolled(self, samples: Any) -> Any:
+        return self._samples(samples)
+
+    def score_pairs(self, enrolled: Any, tested: Any) -> Floats:
+        """Return the score of each pair: the model of enrolled sample i, and tested sample i.
+
+        Parameters
+        ----------
+        enrolled : array_like of shape (n, R) or (n, k, R), or list of n recordings
+            A vector a model, or k vectors of a speaker; or a recording.
+        tested : array_like of shape (n, R), or list of n recordings
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Log-likelihood ratios in nat (of recordings, per frame), or what the chain ends with.
+
+        Raises
+        ------
+        DataError
+            If there are not as many of both.
+        """
+        rows = np.arange(len(tested))
+        if len(enrolled) != len(rows):
+            text = (
+                f"expected as many enrolled as tested samples, got {len(enrolled)} and {len(rows)}"
+            )
+            raise DataError(text)
+        return self._compared(self._enrolled(enrolled), self._samples(tested), rows, rows)
+
+    def score(self, X: Any, y: Any) -> float:  # noqa: N803 - scikit-learn's name
+        """Return minus the equal error rate of all pairs of samples, so that larger is better.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, R), or list of n recordings
+            Of speakers that `fit` did not see, or the rate is too low: `sklearn.model_selection.GroupKFold`.
+        y : array_like of shape (n,)
+            Speaker of each.
+
+        Raises
+        ------
+        DataError
+            If no pair is of one speaker, or none is of two.
+        """
+        samples = self._samples(X)
+        pairs = speaker_pairs(y)
+        scores = self._compared(self._enrolled(X), samples, pairs.first, pairs.second)
+        return minus_eer(scores, pairs)
+
+
+def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
+    """Return minus the equal error rate of all pairs of samples: a `scoring` of scikit-learn's searches.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Trained. One that ends with a `PairScorer` (`Plda`, `GmmUbm`, `Chain`) scores the pairs itself; else a pair has
+        the cosine of what its `transform` returns.
+    X : array_like of shape (n, R), or list of n recordings
+    y : array_like of shape (n,)
+        Speaker of each.
+
+    Raises
+    ------
+    DataError
+        If the estimator does neither, no pair is of one speaker, or none is of two.
+
+    Examples
+    --------
+    >>> from spkver.sklearn import Centre
+    >>> vectors, speakers = np.array([[2.0, 0.0], [3.0, 0.0], [0.0, 2.0], [0.0, 3.0]]), ["a", "a", "b", "b"]
+    >>> abs(neg_eer(Centre().fit(vectors), vectors, speakers))
+    0.0
+    """
+    last = estimator
+    if isinstance(estimator, Pipeline):
+        last = estimator.steps[-1][1]
+    if isinstance(last, PairScorer):
+        return float(estimator.score(X, y))
+    if not hasattr(estimator, "transform"):
+        text = f"expected an estimator that scores pairs or transforms, got {type(last).__name__}"
+        raise DataError(text, remedy="end it with Plda(), or with a map such as LengthNorm()")
+    pairs = speaker_pairs(y)
+    vectors = np.asarray(estimator.transform(X), np.float64)
+    enrolled = Sessions(vectors, np.arange(len(vectors)))
+    scores = cosine_of_sessions(enrolled, vectors, pairs.first, pairs.second, sessions_as="mean")
+    return minus_eer(scores, pairs)
