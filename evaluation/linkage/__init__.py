@@ -39,6 +39,7 @@ from evaluation.linkage.curve import (
     linkability_over_draws,
     linkability_over_sizes,
     log_spaced_sizes,
+    mean_interval,
     monte_carlo,
     published_sizes,
 )
@@ -210,6 +211,7 @@ __all__ = [
     "lowest_tenth",
     "lowest_tenth_by_chance",
     "matching_report",
+    "mean_interval",
     "monte_carlo",
     "mostly_found",
     "published",
