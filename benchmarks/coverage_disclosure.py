@@ -14,7 +14,7 @@ repetitions; the true share of first places of a speaker is an integral. Groups 
 People have one of 40 or 400 sets of attributes, equally frequent or as 1 / rank (Zipf), and a beta-distributed share of
 their 5 recordings tells it; a recording that does not tell it gives any set. The control group is half as large.
 
-    python -m benchmarks.coverage_disclosure [--repetitions 300] [--speakers 20 60]
+    python -m benchmarks.coverage_disclosure [--repetitions 300] [--speakers 20 60] [--parts leaks groups sets]
 """
 
 from __future__ import annotations
@@ -142,24 +142,28 @@ def repeat_sets(n_sets: int, exponent: float, n_people: int, seed: int) -> np.nd
 
 
 def main() -> None:
-    options = study_options(__doc__, repetitions=300, speakers=[20, 60])
+    options = study_options(
+        __doc__, repetitions=300, speakers=[20, 60], parts=["leaks", "groups", "sets"]
+    )
     started = time.perf_counter()
-    rows = []
-    for world, n_speakers in product(WORLDS, options.speakers):
-        runs = np.array(repeated(partial(repeat, world, n_speakers), options))
-        rows.append({"world": world, "speakers": n_speakers} | _row(MEASURES, runs))
-    print(format_table(rows, markdown=True), flush=True)
-    rows = []
-    for (name, group_shifts), n_speakers in product(GROUPS.items(), options.speakers):
-        runs = np.array(repeated(partial(repeat_groups, group_shifts, n_speakers), options))
-        cells = _row(("ratio", "GARBE"), runs)
-        rows.append({"groups": name, "speakers": n_speakers} | cells)
-    print(format_table(rows, markdown=True), flush=True)
-    rows = []
-    for (name, setting), n_people in product(SETS.items(), options.speakers):
-        runs = np.array(repeated(partial(repeat_sets, *setting, n_people), options))
-        rows.append({"sets": name, "people": n_people} | _row(("unique", "named", "risk"), runs))
-    print(format_table(rows, markdown=True))
+    tables: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+        "leaks": ({world: partial(repeat, world) for world in WORLDS}, MEASURES),
+        "groups": (
+            {name: partial(repeat_groups, shifts) for name, shifts in GROUPS.items()},
+            ("ratio", "GARBE"),
+        ),
+        "sets": (
+            {name: partial(repeat_sets, *setting) for name, setting in SETS.items()},
+            ("unique", "named", "risk"),
+        ),
+    }
+    for part in options.parts:
+        settings, measures = tables[part]
+        rows = []
+        for (name, function), n_speakers in product(settings.items(), options.speakers):
+            runs = np.array(repeated(partial(function, n_speakers), options))
+            rows.append({part: name, "speakers": n_speakers} | _row(measures, runs))
+        print(format_table(rows, markdown=True), flush=True)
     print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 
 

@@ -29,6 +29,7 @@ from evaluation.linkage import (
     disclosure_overview,
     extrapolate,
     linkability,
+    per_speaker,
     rank_embeddings,
     rank_trial_scores,
     singling_out,
@@ -59,6 +60,7 @@ from evaluation.plots import (
     plot_linkability,
     plot_roc,
     plot_zebra,
+    plot_zoo,
 )
 from evaluation.trials import Key, Scores, Trials, match_ids, split_scores
 from evaluation.uncertainty import (
@@ -109,6 +111,7 @@ __all__ = [
     "min_dcf",
     "paired_differences",
     "pav_llrs",
+    "per_speaker",
     "plot_ape",
     "plot_det",
     "plot_ece",
@@ -116,6 +119,7 @@ __all__ = [
     "plot_linkability",
     "plot_roc",
     "plot_zebra",
+    "plot_zoo",
     "rank_embeddings",
     "rank_trial_scores",
     "read_embeddings",

@@ -93,6 +93,7 @@ from evaluation.linkage.overview import (
     Matching,
     disclosure_overview,
 )
+from evaluation.linkage.per_speaker import PerSpeaker, animals, per_speaker
 from evaluation.linkage.profiles import PROFILE, ZebraProfile, ZebraProfiles, zebra_profiles
 from evaluation.linkage.quarters import (
     KINDS,
@@ -167,6 +168,7 @@ __all__ = [
     "LocalDisclosure",
     "Matching",
     "Measure",
+    "PerSpeaker",
     "RankTables",
     "Ranks",
     "TieRule",
@@ -176,6 +178,7 @@ __all__ = [
     "ZebraProfiles",
     "all_draws",
     "all_sizes",
+    "animals",
     "backtest",
     "by_speaker",
     "chance",
@@ -214,6 +217,7 @@ __all__ = [
     "mean_interval",
     "monte_carlo",
     "mostly_found",
+    "per_speaker",
     "published",
     "published_sizes",
     "rank_embeddings",

@@ -232,8 +232,8 @@ def shares_named(
     for guess, true in zip(zip(*kinds, strict=True), zip(*known, strict=True), strict=True):
         agreeing += np.array(guess, object)[:, None] == np.array(true, object)
     is_nearest = agreeing == agreeing.max(axis=1, keepdims=True)
-    shares: NDArray[np.float64] = is_nearest / (is_nearest @ n_people)[:, None]
-    return shares[guessed, own]
+    named = is_nearest[guessed, own] / (is_nearest @ n_people)[guessed]
+    return np.asarray(named, np.float64)
 
 
 def inference_risk(
@@ -281,8 +281,8 @@ def _excess(attack: Interval, control: Interval) -> Interval:
     value = 1 - missed / others
     low = 1 - _ratio_end(missed, 1 - attack.low, others, 1 - control.high, 1.0)
     high = 1 - _ratio_end(missed, 1 - attack.high, others, 1 - control.low, -1.0)
-    ends = np.clip([value, low, high], 0.0, 1.0).tolist()
-    return Interval(*ends, "ratio of error rates (MOVER)")
+    value, low, high = np.clip([value, low, high], 0.0, 1.0).tolist()
+    return Interval(value, low, high, "ratio of error rates (MOVER)")
 
 
 def _ratio_end(above: float, end: float, below: float, other: float, sign: float) -> float:
