@@ -1,4 +1,4 @@
-"""How often the intervals of disclosure hold: of local information, of the worst speaker, and of fairness.
+"""How often the intervals of disclosure hold: of local information, the worst speaker, fairness, and inference.
 
 Speakers are searched among all of them, by 5 recordings each that have a level of their own. Scores are standard
 normal; those of a target speaker are higher by the speaker's own shift:
@@ -11,7 +11,10 @@ The true values of local information disclosure and of the share of speakers mos
 repetitions; the true share of first places of a speaker is an integral. Groups have target scores of their own shift
 (and of their speakers, normal with a standard deviation of 0.5), and meet the threshold 1.
 
-    python -m benchmarks.coverage_disclosure [--repetitions 300] [--speakers 20 60]
+People have one of 40 or 400 sets of attributes, equally frequent or as 1 / rank (Zipf), and a beta-distributed share of
+their 5 recordings tells it; a recording that does not tell it gives any set. The control group is half as large.
+
+    python -m benchmarks.coverage_disclosure [--repetitions 300] [--speakers 20 60] [--parts leaks groups sets]
 """
 
 from __future__ import annotations
@@ -42,11 +45,14 @@ from evaluation.uncertainty import (
     sample_of,
     worst_ratio,
 )
+from evaluation.utility import inference_risk, shares_named, uniqueness
 from spkbase.files import format_table
 
 RECORDINGS, RESAMPLES = 5, 200
 WORLDS = ("alike", "spread", "few")
 GROUPS = {"2 equal": (1.5, 1.5), "2 unequal": (2.0, 1.0), "4 unequal": (2.0, 1.5, 1.5, 1.0)}
+SETS = {"40 sets": (40, 0.0), "40 sets, Zipf": (40, 1.0), "400 sets": (400, 0.0)}
+TOLD, TOLD_OF_OTHERS = (6.0, 2.0), (2.0, 2.0)  # of beta distributions
 MEASURES = ("ALID", "PDR", "LID+", "worst speaker", "mostly found")
 OF_SPEAKERS, THRESHOLD = 0.5, 1.0
 
@@ -112,20 +118,52 @@ def repeat_groups(group_shifts: tuple[float, ...], n_speakers: int, seed: int) -
     return np.array([_numbers(*pair) for pair in zip(results, truths, strict=True)])
 
 
+def repeat_sets(n_sets: int, exponent: float, n_people: int, seed: int) -> np.ndarray:
+    """Value, ends and truth of the unique people, of naming and of the risk, shape (3, 4)."""
+    rng = np.random.default_rng([seed, n_people, n_sets])
+    frequency = np.arange(1, n_sets + 1) ** -exponent
+    frequency /= frequency.sum()
+    sets = [(f"{number}",) for number in rng.choice(n_sets, n_people, p=frequency)]
+    told = rng.beta(*TOLD, n_people)
+    is_told = rng.random((n_people, RECORDINGS)) < told[:, None]
+    owners = np.repeat(np.arange(n_people), RECORDINGS)
+    guesses = []
+    for owner, right in zip(owners.tolist(), is_told.ravel().tolist(), strict=True):
+        guesses.append(sets[owner] if right else (f"{rng.choice(n_sets, p=frequency)}",))
+    named = shares_named(sets, guesses, owners).reshape(n_people, RECORDINGS).mean(axis=1)
+    others = rng.binomial(RECORDINGS, rng.beta(*TOLD_OF_OTHERS, n_people // 2)) / RECORDINGS
+    resampling = Resampling(RESAMPLES, seed)
+    risk = inference_risk(is_told.mean(axis=1), others, resampling).risk
+    true_unique = float(frequency @ (1 - frequency) ** (n_people - 1))
+    attack, control = (own[0] / sum(own) for own in (TOLD, TOLD_OF_OTHERS))
+    results = [uniqueness(sets), mean_interval(named, resampling), risk]
+    truths = [true_unique, np.nan, (attack - control) / (1 - control)]
+    return np.array([_numbers(*pair) for pair in zip(results, truths, strict=True)])
+
+
 def main() -> None:
-    options = study_options(__doc__, repetitions=300, speakers=[20, 60])
+    options = study_options(
+        __doc__, repetitions=300, speakers=[20, 60], parts=["leaks", "groups", "sets"]
+    )
     started = time.perf_counter()
-    rows = []
-    for world, n_speakers in product(WORLDS, options.speakers):
-        runs = np.array(repeated(partial(repeat, world, n_speakers), options))
-        rows.append({"world": world, "speakers": n_speakers} | _row(MEASURES, runs))
-    print(format_table(rows, markdown=True), flush=True)
-    rows = []
-    for (name, group_shifts), n_speakers in product(GROUPS.items(), options.speakers):
-        runs = np.array(repeated(partial(repeat_groups, group_shifts, n_speakers), options))
-        cells = _row(("ratio", "GARBE"), runs)
-        rows.append({"groups": name, "speakers": n_speakers} | cells)
-    print(format_table(rows, markdown=True))
+    tables: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+        "leaks": ({world: partial(repeat, world) for world in WORLDS}, MEASURES),
+        "groups": (
+            {name: partial(repeat_groups, shifts) for name, shifts in GROUPS.items()},
+            ("ratio", "GARBE"),
+        ),
+        "sets": (
+            {name: partial(repeat_sets, *setting) for name, setting in SETS.items()},
+            ("unique", "named", "risk"),
+        ),
+    }
+    for part in options.parts:
+        settings, measures = tables[part]
+        rows = []
+        for (name, function), n_speakers in product(settings.items(), options.speakers):
+            runs = np.array(repeated(partial(function, n_speakers), options))
+            rows.append({part: name, "speakers": n_speakers} | _row(measures, runs))
+        print(format_table(rows, markdown=True), flush=True)
     print(f"{time.perf_counter() - started:.0f} s with {options.jobs} workers")
 
 

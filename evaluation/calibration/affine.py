@@ -40,12 +40,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.trials import (
     Missing,
-    Trials,
     TrialSpeakers,
+    by_class,
     check_classes,
     check_index,
     floats_of,
-    split_scores,
     truth_of,
 )
 from spkbase.errors import DataError, errors_of, few
@@ -102,7 +101,8 @@ class Affine:
 @one_blas_thread()
 def train_affine(
     target: Any,
-    nontarget: Any,
+    nontarget: Any = None,
+    labels: Any = None,
     *,
     prior: float = 0.5,
     ridge: float = 0.0,
@@ -114,7 +114,9 @@ def train_affine(
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) or (n_target, K), and the same for nontarget trials
-        Finite scores, one column for each system to fuse; or `Scores` and `Key`.
+        Finite scores, one column for each system to fuse; or `Scores` and `Key`; or as `evaluation.trials.by_class`.
+    labels : array_like of bool, of 0 and 1, or of str, of shape (N,), optional
+        The class of each score, or of each row, where the first argument holds all.
     prior : float
         Target prior to train for, strictly between 0 and 1.
     ridge : float
@@ -137,8 +139,19 @@ def train_affine(
     >>> round(affine.weights[0], 3), abs(round(affine.offset, 3))
     (0.756, 0.0)
     """
-    if isinstance(target, Trials) or isinstance(nontarget, Trials):
-        target, nontarget = split_scores(target, nontarget, missing=missing)  # refuses other types
+    if labels is not None and np.ndim(target) == 2:
+        is_target = truth_of(labels)
+        rows = floats_of(target, "scores")
+        if len(rows) != len(is_target):
+            raise DataError(f"expected a label for each of {len(rows)} rows, got {len(is_target)}")
+        if hasattr(target, "columns") and not names:
+            names = tuple(map(str, target.columns))
+        target = rows[is_target]
+        nontarget = rows[~is_target]
+    elif np.ndim(target) < 2 or nontarget is None:
+        target, nontarget = by_class(target, nontarget, labels, missing=missing)
+    if nontarget is None:
+        raise DataError("expected scores of both classes", remedy="give both, or labels=")
     if {np.shape(target)[1:], np.shape(nontarget)[1:]} <= {(), (1,)}:  # scores of one system
         check_classes(np.ravel(target), np.ravel(nontarget))
     columns = check_index("columns", target=target, nontarget=nontarget)
@@ -163,8 +176,9 @@ def fit_affine(
     prior: float,
     ridge: float,
     names: tuple[str, ...] = (),
+    start: Affine | None = None,
 ) -> Affine:
-    """Train as `train_affine` does, without its warnings."""
+    """Train as `train_affine` does, without its warnings; from a start near the solution in fewer steps."""
     target = _matrix(target, "target", names)
     nontarget = _matrix(nontarget, "nontarget", names)
     if target.shape[1] != nontarget.shape[1]:
@@ -179,7 +193,11 @@ def fit_affine(
     mean, scale = _spread(rows, names)
     is_target = np.arange(len(rows)) < len(target)
     problem = _problem((rows - mean) / scale, is_target, prior, ridge)
-    solution = _minimise(*problem)
+    first = np.zeros(rows.shape[1] + 1)
+    if start is not None:
+        first[:-1] = np.array(start.weights) * scale
+        first[-1] = start.offset + np.array(start.weights) @ mean
+    solution = _minimise(*problem, start=first)
     if not ridge:
         fused = problem[0] @ solution
         if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
@@ -611,10 +629,17 @@ def _problem(
 
 
 def _minimise(
-    rows: np.ndarray, signs: np.ndarray, shares: np.ndarray, penalty: np.ndarray, log_odds: float
+    rows: np.ndarray,
+    signs: np.ndarray,
+    shares: np.ndarray,
+    penalty: np.ndarray,
+    log_odds: float,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimise the weighted logistic loss by Newton steps, halved until the loss falls."""
+    """Minimise the weighted logistic loss by Newton steps, halved until the loss falls; from 0 by default."""
     solution = np.zeros(rows.shape[1])
+    if start is not None:
+        solution = start.copy()
 
     def loss(candidate: np.ndarray) -> float:
         return float(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,16 @@ from evaluation.linkage import (
 )
 from evaluation.trials import read_metadata
 from evaluation.uncertainty import Resampling
-from evaluation.utility import Sides, attribute_leakage, read_labels
+from evaluation.utility import (
+    InferenceRisk,
+    InferredSets,
+    Sides,
+    attribute_leakage,
+    attribute_risk,
+    inferred_sets,
+    people_by_k,
+    read_labels,
+)
 from spkbase.console import Command, choice_option, number_option, path_option
 from spkbase.errors import ConfigError, DataError, errors_of, few
 from spkbase.files import format_table, make_folder
@@ -280,6 +289,18 @@ def align(
 @path_option(
     "--train-anonymised", "training_anonymised", help="The same, anonymised: the informed attacker."
 )
+@click.option(
+    *("--sets", "with_sets"),
+    is_flag=True,
+    help="Add what all attributes together say: who is unique, and who can be named.",
+)
+@path_option(
+    *("--control", "attackers_own"),
+    nargs=2,
+    metavar="INSIDE OUTSIDE",
+    help="Original vectors that an attacker has, of people whose --anonymised speech is published with the attributes, "
+    "and of others: add what is inferred of the former beyond the latter.",
+)
 @shared.segment_speakers_option
 @choice_option(
     "--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count."
@@ -294,6 +315,8 @@ def attributes(
     columns: tuple[str, ...],
     training: Path | None,
     training_anonymised: Path | None,
+    with_sets: bool,
+    attackers_own: tuple[Path, Path] | None,
     segment_speakers: Path | None,
     missing: Literal["error", "drop"],
     allow_pickle: bool,
@@ -308,7 +331,11 @@ def attributes(
 
     Example:
       spkver-eval attributes --original trials.h5 --anonymised trials_anon.h5 --labels spk2gender
+      spkver-eval attributes --original trials.h5 --anonymised trials_anon.h5 --labels people.csv --column sex \
+        --column age --sets --control enrols.h5 others.h5
     """
+    if attackers_own is not None and anonymised is None:
+        raise ConfigError("--control needs --anonymised", remedy="give the published vectors")
     if training is None and training_anonymised is not None:
         raise ConfigError(
             "--train-anonymised needs --train-original", remedy="give original vectors too"
@@ -323,7 +350,7 @@ def attributes(
     if training is not None:
         others = _read_sides(training, training_anonymised, segment_speakers, allow_pickle)
     rows = []
-    report = {}
+    report: dict[str, Any] = {}
     notes = []
     for name, labels in tables.items():
         with errors_of(labels_path, before=f"attribute {name!r}: "):
@@ -352,7 +379,48 @@ def attributes(
         source = "the training set"
     else:
         source = "the other folds of the speakers"
-    show_rows(rows, report, json_path, "\n".join([f"trained on {source}", *notes]))
+    lines = [f"trained on {source}", *notes]
+    settings: Any = {"missing": missing, "resampling": resampling}
+    with errors_of(labels_path):
+        if with_sets:
+            sets = inferred_sets(tested, tables, training=others, **settings)
+            report["sets"] = {name: own.to_dict() for name, own in sets.items()}
+            lines += ["", format_table(_rows_of_sets(sets))]
+        if attackers_own is not None and tested.anonymised is not None:
+            inside, outside = (
+                read_embeddings(path, speakers=segment_speakers, allow_pickle=allow_pickle)
+                for path in attackers_own
+            )
+            risks = attribute_risk(inside, tested.anonymised, outside, tables, **settings)
+            report["risk"] = {name: risk.to_dict() for name, risk in risks.items()}
+            lines += ["", format_table(_rows_of_risks(risks))]
+    show_rows(rows, report, json_path, "\n".join(lines))
+
+
+def _rows_of_sets(sets: Mapping[str, InferredSets]) -> list[dict[str, Any]]:
+    """Return a row for the true sets and for those of each scenario, rates in per cent with their intervals."""
+    columns = people_by_k(sets)
+    rows = []
+    for number, own in enumerate(sets.values()):
+        row = {title: cells[number] for title, cells in columns.items()}
+        rates = {"unique": own.unique, "right": own.right, "named": own.named}
+        rates |= {"right from one": own.right_by_one, "named from one": own.named_by_one}
+        for title, rate in rates.items():
+            row[f"{title} [%]"] = rate.text("%")
+        rows.append(row | {"by chance": f"{100 / len(own.sizes):.1f}"})
+    return rows
+
+
+def _rows_of_risks(risks: Mapping[str, InferenceRisk]) -> list[dict[str, Any]]:
+    """Return a row for each attribute, rates in per cent with their intervals."""
+    rows = []
+    for name, found in risks.items():
+        row: dict[str, Any] = {"attribute": name}
+        rates = {"risk": found.risk, "attack": found.attack, "control": found.control}
+        for title, rate in rates.items():
+            row[f"{title} [%]"] = rate.text("%")
+        rows.append(row | {"people": found.n_attacked, "others": found.n_control})
+    return rows
 
 
 def _read_sides(

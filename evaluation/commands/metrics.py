@@ -9,8 +9,8 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
+from evaluation import linkage, plots, uncertainty
 from evaluation import metrics as measures
-from evaluation import uncertainty
 from evaluation.commands import shared, tables
 from evaluation.trials import TrialError, UnknownSpeakersError, read_metadata
 from spkbase.console import Command, choice_option, path_option, worker_options
@@ -50,7 +50,14 @@ from spkbase.files import write_text
     metavar="SCORES KEY",
     help="Add error rates at thresholds chosen on another list.",
 )
-@click.option("--by", "column", help="Column of --metadata to group by.")
+@click.option(
+    "--by",
+    "column",
+    help="Column of --metadata to group by; speaker, without --metadata: a row for each speaker.",
+)
+@path_option(
+    "--zoo", help="With --by speaker: plot who is hard to recognise and who is easily imitated."
+)
 @path_option(
     "--metadata", help="Table with header; first column ids of models, segments or speakers."
 )
@@ -84,6 +91,7 @@ def metrics(
     threshold_from: tuple[Path, Path] | None,
     column: str | None,
     metadata: Path | None,
+    zoo: Path | None,
     latex: Path | None,
     markdown: Path | None,
     columns: str | None,
@@ -103,9 +111,15 @@ def metrics(
     Example:
       spkver-eval metrics -s demo/scores/svm-gmm-nap.txt -k demo/task/3sess-pwd_eval_m_key.txt
       spkver-eval metrics -s scores.txt -k key.txt --bootstrap 1000 --segment-speakers utt2spk --json metrics.json
+      spkver-eval metrics -s scores.txt -k key.txt --by speaker --segment-speakers utt2spk --zoo zoo.pdf
     """
-    if (column is None) != (metadata is None):
-        raise click.UsageError("expected --by COLUMN together with --metadata FILE")
+    each_speaker = column == "speaker" and metadata is None
+    if (column is None) != (metadata is None) and not each_speaker:
+        raise click.UsageError(
+            "expected --by COLUMN together with --metadata FILE, or --by speaker"
+        )
+    if zoo is not None and (not each_speaker or len(systems) > 1):
+        raise click.UsageError("--zoo needs --by speaker, and one system")
     given = (
         click.get_current_context().get_parameter_source("resamples") is not ParameterSource.DEFAULT
     )
@@ -134,7 +148,7 @@ def metrics(
             resampling=resampling,
             reference=reference,
             metadata=groups,
-            column=column or "",
+            column=(metadata and column) or "",
             missing=reader.missing,
             jobs=jobs,
             **maps,
@@ -163,7 +177,20 @@ def metrics(
     if latex is not None:
         narrow = [metric for metric in shown if wanted or metric.name in tables.NARROW]
         write_text(latex, tables.latex_tables(evaluated, narrow))
-    if shared.show_json(evaluated.to_dict(), json_path):
+    report = evaluated.to_dict()
+    people = {}
+    if each_speaker:
+        for system in systems:
+            name = system.name
+            people[name] = linkage.per_speaker(
+                scores[name], keys[name], **maps, missing=reader.missing
+            )
+        report["per_speaker"] = {name: found.to_dict() for name, found in people.items()}
+        if len(systems) == 1:
+            report["per_speaker"] = report["per_speaker"][systems[0].name]
+    if zoo is not None:
+        plots.plot_zoo(people[systems[0].name], path=zoo)
+    if shared.show_json(report, json_path):
         return
     if len(systems) > 1 or columns:
         click.echo(tables.format_systems(evaluated.results, shown))
@@ -172,6 +199,8 @@ def metrics(
     else:
         click.echo(str(tables.usual_rows(first, priors)))
     click.echo(tables.format_comparison(evaluated, shown), nl=False)
+    for name, found in people.items():
+        click.echo(f"\n{name}: {found}")
 
 
 def _table_of_metrics(

@@ -178,6 +178,8 @@ def format_groups(groups: Groups) -> str:
         if any("to" in row for row in extremes):
             forms |= {"gap from": ".4f", "to": ".4f"}
         lines += ["", format_table(extremes, forms)]
+    if groups.headline():
+        lines += ["", groups.headline()]
     if groups.n_across or groups.n_unknown:
         lines += [
             "",

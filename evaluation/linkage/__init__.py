@@ -40,6 +40,7 @@ from evaluation.linkage.curve import (
     linkability_over_draws,
     linkability_over_sizes,
     log_spaced_sizes,
+    mean_interval,
     monte_carlo,
     published_sizes,
 )
@@ -93,6 +94,7 @@ from evaluation.linkage.overview import (
     Matching,
     disclosure_overview,
 )
+from evaluation.linkage.per_speaker import PerSpeaker, animals, per_speaker
 from evaluation.linkage.profiles import PROFILE, ZebraProfile, ZebraProfiles, zebra_profiles
 from evaluation.linkage.quarters import (
     KINDS,
@@ -168,6 +170,7 @@ __all__ = [
     "LocalDisclosure",
     "Matching",
     "Measure",
+    "PerSpeaker",
     "RankTables",
     "Ranks",
     "TieRule",
@@ -177,6 +180,7 @@ __all__ = [
     "ZebraProfiles",
     "all_draws",
     "all_sizes",
+    "animals",
     "backtest",
     "by_speaker",
     "chance",
@@ -212,8 +216,10 @@ __all__ = [
     "lowest_tenth",
     "lowest_tenth_by_chance",
     "matching_report",
+    "mean_interval",
     "monte_carlo",
     "mostly_found",
+    "per_speaker",
     "published",
     "published_sizes",
     "rank_embeddings",

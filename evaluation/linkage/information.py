@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.calibration import fit_affine
+from evaluation.calibration import Affine, fit_affine
 from evaluation.embeddings import speaker_folds
 from evaluation.linkage.ranks import GalleryTrials
 from evaluation.metrics import Method
@@ -120,17 +120,23 @@ def disclosure_slope(values: ArrayLike, rows: ArrayLike, is_target: ArrayLike) -
         If a class has no trial.
     """
     codes = np.asarray(rows)
-    truth = np.asarray(is_target, bool)
-    z = z_normalised(values, codes)
     searched = np.bincount(codes)[codes] > 1  # rows of one enrolled speaker compare nothing
-    z = z[searched]
-    truth = truth[searched]
+    trained = _calibrated(
+        z_normalised(values, codes)[searched], np.asarray(is_target, bool)[searched]
+    )
+    return trained.weights[0]
+
+
+def _calibrated(
+    z: NDArray[np.float64], truth: NDArray[np.bool_], start: Affine | None = None
+) -> Affine:
+    """Return the regression on normalised scores; a map to 0 where all are 0."""
     if not z.any():
-        return 0.0
+        return Affine((0.0,), 0.0, 0.5)
     if not 0 < truth.sum() < len(truth):
         raise DataError("expected target and nontarget trials to calibrate with, got one class")
-    trained = fit_affine(z[truth], z[~truth], prior=float(truth.mean()), ridge=1 / len(z))
-    return float(trained.weights[0])
+    prior = float(truth.mean())
+    return fit_affine(z[truth], z[~truth], prior=prior, ridge=1 / len(z), start=start)
 
 
 @one_blas_thread()
@@ -150,15 +156,19 @@ def crossed_slopes(
     -------
     ndarray of float64 of shape (G,)
     """
-    scores = np.asarray(values, np.float64)
-    truth = np.asarray(is_target, bool)
     codes = np.asarray(rows)
+    searched = np.bincount(codes)[codes] > 1
+    z = z_normalised(values, codes)[searched]
+    truth = np.asarray(is_target, bool)[searched]
     groups = np.asarray(folds)
+    group_of_trial = groups[codes[searched]]
+    everybody = None
+    if 0 < truth.sum() < len(truth):
+        everybody = _calibrated(z, truth)  # a start from which two or three steps suffice
     slopes = []
     for group in range(groups.max() + 1):
-        others = groups[codes] != group
-        renumbered = np.unique(codes[others], return_inverse=True)[1]
-        slopes.append(disclosure_slope(scores[others], renumbered, truth[others]))
+        others = group_of_trial != group
+        slopes.append(_calibrated(z[others], truth[others], everybody).weights[0])
     return np.array(slopes)
 
 
@@ -198,8 +208,16 @@ def local_disclosure(
     if (n_targets != 1).any():
         wrong = int(np.argmax(n_targets != 1))
         raise DataError(f"expected one target trial in each row, got {n_targets[wrong]} in {wrong}")
+    return _bits_of(z_normalised(scores, codes), codes, truth, slope)
+
+
+def _bits_of(
+    z: NDArray[np.float64], codes: NDArray[Any], truth: NDArray[np.bool_], slope: ArrayLike
+) -> NDArray[np.float64]:
+    """Return the local information disclosure of each row from normalised scores."""
+    counts = np.bincount(codes)
     ratios = np.broadcast_to(np.asarray(slope, np.float64), len(counts))[codes]
-    ratios = ratios * z_normalised(scores, codes)
+    ratios = ratios * z
     highest = np.full(len(counts), -np.inf)
     np.maximum.at(highest, codes, ratios)
     total = highest + np.log(np.bincount(codes, np.exp(ratios - highest[codes])))
@@ -305,7 +323,8 @@ def disclosed_information(
         _warn_of_background(background, slope, trials)
         slopes = np.full(n_groups, slope)
     bits = local_disclosure(*arrays, slopes[folds])
-    replicates = np.array([local_disclosure(*arrays, slope) for slope in slopes])
+    z = z_normalised(trials.values, trials.rows)
+    replicates = np.array([_bits_of(z, trials.rows, trials.is_target, slope) for slope in slopes])
     replicates[folds, np.arange(len(folds))] = np.nan
     return LocalDisclosure(
         bits,

@@ -18,6 +18,7 @@ from evaluation.metrics.conventions import CONVENTIONS
 from evaluation.metrics.detection import (
     METHODS,
     SRE08,
+    OperatingPoint,
     Reversal,
     act_dcf,
     auc,
@@ -52,7 +53,16 @@ from evaluation.metrics.disclosure import (
 )
 from evaluation.metrics.evaluated import Evaluation, Metrics
 from evaluation.metrics.metric import FRACTION, Method, Metric, find_metric, is_prior
-from evaluation.metrics.sorted_scores import SortedScores, det_curve, roc, sort_scores
+from evaluation.metrics.sorted_scores import (
+    DetCurve,
+    RocCurve,
+    SortedScores,
+    det_curve,
+    probit_curve,
+    roc,
+    roc_curve,
+    sort_scores,
+)
 from evaluation.metrics.table import (
     METRICS,
     PRIORS,
@@ -70,12 +80,15 @@ __all__ = [
     "PRIORS",
     "SCALE",
     "SRE08",
+    "DetCurve",
     "Evaluation",
     "Evidence",
     "Method",
     "Metric",
     "Metrics",
+    "OperatingPoint",
     "Reversal",
+    "RocCurve",
     "SortedScores",
     "WorstCase",
     "Zebra",
@@ -108,11 +121,13 @@ __all__ = [
     "pav_llrs",
     "population",
     "prbep",
+    "probit_curve",
     "rank_evidence",
     "read_scale",
     "reversal",
     "reversal_at",
     "roc",
+    "roc_curve",
     "rocch",
     "rocch_eer",
     "sort_ratios",

@@ -30,7 +30,7 @@ from evaluation.metrics.sorted_scores import (
     SortedScores,
     sort_scores,
 )
-from evaluation.trials import Scores, numbers_of, split_scores
+from evaluation.trials import by_class, numbers_of
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -39,13 +39,15 @@ _FEW = 10  # with fewer distinct scores, signs and the minimum are not conclusiv
 _PIECE = 1 << 15
 
 
-def cllr(target: GivenScores, nontarget: OtherScores = None) -> float:
+def cllr(target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None) -> float:
     """Return the cost of log-likelihood ratios in bits: 0 for perfect ones, 1 for LLRs of 0, more for misleading ones.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural LLRs. It is infinite if a target trial has -inf or a nontarget trial +inf.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Raises
     ------
@@ -57,16 +59,20 @@ def cllr(target: GivenScores, nontarget: OtherScores = None) -> float:
     >>> cllr([0.0, 0.0], [0.0])
     1.0
     """
-    return ece(target, nontarget, prior=0.5)
+    return ece(target, nontarget, labels, prior=0.5)
 
 
-def min_cllr(target: GivenScores, nontarget: OtherScores = None) -> float:
+def min_cllr(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None
+) -> float:
     """Return the least Cllr of any monotone calibration, between 0 and 1 bit.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Raises
     ------
@@ -78,16 +84,20 @@ def min_cllr(target: GivenScores, nontarget: OtherScores = None) -> float:
     >>> min_cllr([2.0, 3.0], [0.0, 1.0])
     0.0
     """
-    return min_ece(target, nontarget, prior=0.5)
+    return min_ece(target, nontarget, labels, prior=0.5)
 
 
-def ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> Prior:
+def ece(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None, *, prior: Prior
+) -> Prior:
     """Return the empirical cross-entropy at a target prior, or several.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural LLRs.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
 
@@ -106,7 +116,7 @@ def ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> 
     >>> round(ece([0.0], [0.0], prior=0.1), 6)
     0.468996
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     entropy = _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
     if scores is not target:
         is_cllr = not isinstance(prior, np.ndarray) and prior == 0.5
@@ -114,13 +124,17 @@ def ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> 
     return entropy
 
 
-def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior) -> Prior:
+def min_ece(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None, *, prior: Prior
+) -> Prior:
     """Return the empirical cross-entropy of the best monotone calibration.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
 
@@ -134,14 +148,16 @@ def min_ece(target: GivenScores, nontarget: OtherScores = None, *, prior: Prior)
     DataError
         If a class is empty, a score is NaN, or a prior is out of range.
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     blocks = scores.blocks
     return _entropy(blocks.llr, blocks.target, blocks.nontarget, prior)
 
 
-def sort_ratios(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
+def sort_ratios(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None
+) -> SortedScores:
     """Sort scores as `sort_with_warning` does, and warn if they can hardly be log-likelihood ratios."""
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     if scores is not target:
         _warn_of_doubt(scores)
     return scores
@@ -199,7 +215,11 @@ def _doubt_signs(scores: SortedScores) -> str | None:
 
 
 def pav_llrs(
-    target: GivenScores, nontarget: OtherScores = None, *, laplace: bool = False
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    labels: OtherScores = None,
+    *,
+    laplace: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the LLR of each trial after isotonic regression on the same trials.
 
@@ -207,6 +227,8 @@ def pav_llrs(
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores in any order.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     laplace : bool
         Apply Laplace's rule of succession, so that no LLR is infinite; see `SortedScores.laplace_blocks`.
 
@@ -220,15 +242,14 @@ def pav_llrs(
     >>> pav_llrs([2.0, 1.0], [0.0, 1.0])
     (array([inf,  0.]), array([-inf,   0.]))
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_scores(target, nontarget, labels)
     blocks = scores.laplace_blocks if laplace else scores.blocks
     llr = blocks.per_score()
     if isinstance(target, SortedScores):
         return np.repeat(llr, scores.target.astype(int)), np.repeat(
             llr, scores.nontarget.astype(int)
         )
-    if isinstance(target, Scores):
-        target, nontarget = split_scores(target, nontarget)  # type: ignore[arg-type]
+    target, nontarget = by_class(target, nontarget, labels)
     values = numbers_of(target, "target scores")
     others = numbers_of(nontarget, "nontarget scores")
     return llr[np.searchsorted(scores.thresholds, values)], llr[

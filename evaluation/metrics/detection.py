@@ -41,6 +41,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +65,35 @@ METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
 _LEAST = 1e-9  # replaces a count of 0, whose bound is known without the formula
 
 
+class OperatingPoint(float):
+    """A number that belongs to a threshold: it is a float, and says where.
+
+    Attributes
+    ----------
+    threshold : float
+        The score from which on trials are accepted; +inf where none is.
+    p_miss, p_fa : float
+        The two error rates there.
+    """
+
+    threshold: float
+    p_miss: float
+    p_fa: float
+
+    def __new__(
+        cls,
+        value: float,
+        threshold: float = np.nan,
+        p_miss: float = np.nan,
+        p_fa: float = np.nan,
+    ) -> OperatingPoint:
+        point = super().__new__(cls, value)
+        point.threshold = threshold
+        point.p_miss = p_miss
+        point.p_fa = p_fa
+        return point
+
+
 @dataclass(frozen=True)
 class EqualError:
     """An equal error rate and where it lies.
@@ -84,20 +114,28 @@ class EqualError:
     p_fa: float
 
 
-def eer(target: GivenScores, nontarget: OtherScores = None, *, method: str = "rocch") -> float:
+def eer(
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    labels: OtherScores = None,
+    *,
+    method: str = "rocch",
+) -> OperatingPoint:
     """Return the equal error rate.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See the module.
 
     Returns
     -------
-    float
-        A fraction; between 0 and 0.5 for ``rocch``, between 0 and 1 for the others.
+    OperatingPoint
+        A float with its `threshold`: a fraction; between 0 and 0.5 for ``rocch``, between 0 and 1 for the others.
 
     Raises
     ------
@@ -108,11 +146,14 @@ def eer(target: GivenScores, nontarget: OtherScores = None, *, method: str = "ro
     --------
     >>> eer([1.0, 1.0], [1.0])
     0.5
+    >>> eer([0.5, -1.0, 2.0, 0.0], labels=[1, 0, 1, 0]).threshold
+    0.5
     """
-    return equal_error(sort_with_warning(target, nontarget), method=method).rate
+    point = equal_error(sort_with_warning(target, nontarget, labels), method=method)
+    return OperatingPoint(point.rate, point.threshold, point.p_miss, point.p_fa)
 
 
-def auc(target: GivenScores, nontarget: OtherScores = None) -> float:
+def auc(target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None) -> float:
     """Return the area under the receiver operating characteristic.
 
     It is the probability that a target trial scores above a nontarget trial, where equal scores count one half: the
@@ -122,6 +163,8 @@ def auc(target: GivenScores, nontarget: OtherScores = None) -> float:
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Returns
     -------
@@ -138,7 +181,7 @@ def auc(target: GivenScores, nontarget: OtherScores = None) -> float:
     >>> auc([1.0, 2.0], [0.0, 1.0])
     0.875
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     below = scores.rejected[:-1] + scores.nontarget / 2
     return float((scores.target * below).sum() / (scores.n_target * scores.n_nontarget))
 
@@ -311,12 +354,14 @@ def reversal(target: GivenScores, nontarget: OtherScores = None) -> Reversal | N
     return reversal_at(eer(scores, method="interpolated"), min(scores.n_target, scores.n_nontarget))
 
 
-def sort_with_warning(target: GivenScores, nontarget: OtherScores = None) -> SortedScores:
+def sort_with_warning(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None
+) -> SortedScores:
     """Sort scores as `sort_scores` does, and warn if they are clearly reversed or all equal.
 
     Scores that are sorted already, as in resamples, are returned at once, without a warning.
     """
-    scores = sort_scores(target, nontarget)
+    scores = sort_scores(target, nontarget, labels)
     if scores is not target:
         turned = reversal(scores)
         if turned is not None and turned.clear:
@@ -324,27 +369,61 @@ def sort_with_warning(target: GivenScores, nontarget: OtherScores = None) -> Sor
     return scores
 
 
+@overload
 def min_dcf(
     target: GivenScores,
     nontarget: OtherScores = None,
+    labels: OtherScores = None,
     *,
-    p_target: Prior,
+    p_target: float,
     c_miss: float = 1.0,
     c_fa: float = 1.0,
     normalised: bool = True,
-) -> Prior:
+) -> OperatingPoint: ...
+
+
+@overload
+def min_dcf(
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    labels: OtherScores = None,
+    *,
+    p_target: np.ndarray,
+    c_miss: float = 1.0,
+    c_fa: float = 1.0,
+    normalised: bool = True,
+) -> np.ndarray: ...
+
+
+def min_dcf(
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    labels: OtherScores = None,
+    *,
+    p_target: float | np.ndarray,
+    c_miss: float = 1.0,
+    c_fa: float = 1.0,
+    normalised: bool = True,
+) -> OperatingPoint | np.ndarray:
     """Return the least detection cost over all thresholds, P p_miss + (1 - P) p_fa with the effective prior P.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
     c_miss, c_fa : float
         Costs of a miss and of a false alarm, which with `p_target` make the effective prior; see `effective_prior`.
     normalised : bool
         Divide by min(P, 1 - P), the cost of deciding without any score.
+
+    Returns
+    -------
+    OperatingPoint, or ndarray of float64 of shape (P,)
+        A float with its `threshold`; an array for several priors.
 
     Raises
     ------
@@ -353,20 +432,23 @@ def min_dcf(
 
     Examples
     --------
-    >>> min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
-    0.25
+    >>> cost = min_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
+    >>> cost, cost.threshold
+    (0.25, 0.5)
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     priors = [effective_prior(prior, c_miss, c_fa) for prior in np.atleast_1d(p_target).tolist()]
-    costs = [hull_min_dcf(scores, prior=prior, normalised=normalised)[0] for prior in priors]
+    points = [hull_min_dcf(scores, prior=prior, normalised=normalised) for prior in priors]
     if isinstance(p_target, np.ndarray):
-        return np.array(costs)
-    return costs[0]
+        return np.array([cost for cost, _, _ in points])
+    cost, p_miss, p_fa = points[0]
+    return OperatingPoint(cost, cost_threshold(scores, priors[0]), p_miss, p_fa)
 
 
 def act_dcf(
     target: GivenScores,
     nontarget: OtherScores = None,
+    labels: OtherScores = None,
     *,
     p_target: Prior,
     c_miss: float = 1.0,
@@ -381,6 +463,8 @@ def act_dcf(
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural log-likelihood ratios.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
     c_miss, c_fa : float
@@ -400,7 +484,7 @@ def act_dcf(
     """
     from evaluation.metrics.calibration import sort_ratios  # here, since it imports this module
 
-    scores = sort_ratios(target, nontarget)
+    scores = sort_ratios(target, nontarget, labels)
     costs = []
     for asked in np.atleast_1d(p_target).tolist():
         prior = effective_prior(asked, c_miss, c_fa)
@@ -591,13 +675,17 @@ class TrueAccept:
     resolved: bool
 
 
-def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float) -> TrueAccept:
+def tpr_at_fpr(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None, *, fpr: float
+) -> TrueAccept:
     """Return the largest true-accept rate over all thresholds with a false-accept rate of at most `fpr`.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     fpr : float
         Bound on the false-accept rate, between 0 and 1.
 
@@ -612,7 +700,7 @@ def tpr_at_fpr(target: GivenScores, nontarget: OtherScores = None, *, fpr: float
     >>> point.value, point.threshold, point.resolved
     (0.75, 2.0, False)
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     if not 0 < fpr < 1:
         raise DataError(f"expected a false-accept rate between 0 and 1, got {fpr}")
     n_target = scores.n_target

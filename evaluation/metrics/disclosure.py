@@ -88,6 +88,7 @@ class Zebra:
 def zebra(
     target: GivenScores,
     nontarget: OtherScores = None,
+    labels: OtherScores = None,
     *,
     scale: Sequence[tuple[str, float]] = SCALE,
 ) -> Zebra:
@@ -97,6 +98,8 @@ def zebra(
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     scale : sequence of (str, float)
         Tags with the upper end of their interval, rising; see `read_scale`.
 
@@ -110,7 +113,7 @@ def zebra(
     >>> print(zebra([1.0, 2.0], [-1.0, -2.0]))
     0.721, 0.477, A
     """
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     worst = individual(scores)
     ceiling = individual_ceiling(scores.n_target, scores.n_nontarget)
     return Zebra(population(scores), worst, ceiling, tag(worst, scale=scale))
@@ -343,13 +346,21 @@ def format_profile(result: Zebra, label: str = "ZEBRA profile") -> str:
     return f"\n{label}\n{values} ({result.tag})\n"
 
 
-def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 1.0) -> float:
+def d_sys(
+    target: GivenScores,
+    nontarget: OtherScores = None,
+    labels: OtherScores = None,
+    *,
+    omega: float = 1.0,
+) -> float:
     """Return the linkability with the histograms of the reference.
 
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Mated and non-mated scores.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
     omega : float
         P(mated) / P(non-mated), above 0.
 
@@ -367,7 +378,7 @@ def d_sys(target: GivenScores, nontarget: OtherScores = None, *, omega: float = 
     """
     from scipy.integrate import trapezoid  # NumPy has one only since 2.0
 
-    scores = sort_with_warning(target, nontarget)
+    scores = sort_with_warning(target, nontarget, labels)
     if not 0 < omega < np.inf:
         raise DataError(f"expected omega to be positive and finite, got {omega}")
     low = float(scores.thresholds[0])

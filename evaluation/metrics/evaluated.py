@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,22 +22,47 @@ from spkbase.files import as_plain, format_table
 from spkbase.showing import Tabular, escape_tex, html_table, latex_table, one_line
 from spkbase.work import one_blas_thread
 
+Number = TypeVar("Number")
+
+
+class Numbers(dict[str, Number]):
+    """The numbers of one metric by name: ``min_dcf["0.01"]``, also ``min_dcf[0.01]``, and ``eer.rocch``.
+
+    `float` gives the one that is called ``rocch``.
+    """
+
+    def __missing__(self, key: object) -> Number:
+        for name, number in self.items():
+            if isinstance(key, float) and is_prior(name) and float(name) == key:
+                return number
+        raise KeyError(f"expected one of {', '.join(self)}, got {key!r}")
+
+    def __getattr__(self, name: str) -> Number:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"expected one of {', '.join(self)}, got {name!r}")
+
+    def __float__(self) -> float:
+        if "rocch" not in self:
+            raise TypeError(f"several numbers: choose one of {', '.join(self)}")
+        return number_of(self["rocch"])
+
 
 class MetricAttributes:
     """The metrics of `METRICS` as attributes of an `Evaluation`, for type checkers; they are looked up by name."""
 
-    eer: dict[str, float]
+    eer: Numbers[float]
     threshold_at_eer: float
     cllr: float
     min_cllr: float
     calibration_loss: float
-    min_dcf: dict[str, float]
-    act_dcf: dict[str, float]
-    min_dcf_unnormalised: dict[str, float]
-    act_dcf_unnormalised: dict[str, float]
+    min_dcf: Numbers[float]
+    act_dcf: Numbers[float]
+    min_dcf_unnormalised: Numbers[float]
+    act_dcf_unnormalised: Numbers[float]
     d_sys: float
     d_sys_pav: float
-    tpr_at_fpr: dict[str, TrueAccept]
+    tpr_at_fpr: Numbers[TrueAccept]
     prbep: float
     auc: float
 
@@ -48,7 +73,8 @@ class Evaluation(MetricAttributes, Tabular):
     """Return value of `evaluation.evaluate`; rates are fractions, information is in bits, LLRs are natural.
 
     Each metric is an attribute under its key in the report: ``result.cllr``, ``result.eer["rocch"]``,
-    ``result.min_dcf["0.01"]``, ``result.tpr_at_fpr["0.01"].value``, ``result.zebra.population``.
+    ``result.min_dcf["0.01"]``, ``result.tpr_at_fpr["0.01"].value``, ``result.zebra.population``; each number has a
+    flat name too, ``result["eer.rocch"]``.
 
     Parameters
     ----------
@@ -81,6 +107,15 @@ class Evaluation(MetricAttributes, Tabular):
         if name in results:
             return results[name]
         raise AttributeError(f"expected a metric among {', '.join(results)}, got {name!r}")
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a number by its flat name, see `values`, or the result of a metric by its key."""
+        if name in self.results:
+            return self.results[name]
+        numbers = self.values()
+        if name in numbers:
+            return numbers[name]
+        raise KeyError(f"no metric {name!r}; there are: {', '.join(numbers)}")
 
     def __dir__(self) -> list[str]:
         """Return the names of the attributes, metrics too."""
@@ -276,10 +311,12 @@ class Metrics:
         results = self.results(scores)
         for row in self.rows:
             if row.points is not None:
-                grouped.setdefault(row.name, {})
+                grouped.setdefault(row.name, Numbers())
             for name, point in row.numbers():
                 head, _, rest = name.partition(".")
-                group = grouped.setdefault(head, {}) if rest else grouped
+                group = grouped
+                if rest:
+                    group = grouped.setdefault(head, Numbers())
                 group[rest or head] = results[name]
                 if row.beside is not None:
                     group.update(row.beside(number_of(results[name]), scores))

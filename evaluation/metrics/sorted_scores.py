@@ -24,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,13 +34,12 @@ from evaluation.trials import (
     Missing,
     Scores,
     TrialError,
-    Trials,
     acquired_scores,
+    by_class,
     check_classes,
     check_index,
     column_of,
     floats_of,
-    split_scores,
 )
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -239,6 +238,7 @@ GivenScores: TypeAlias = ArrayLike | Scores | SortedScores
 def sort_scores(
     target: GivenScores,
     nontarget: OtherScores = None,
+    labels: OtherScores = None,
     *,
     target_weights: ArrayLike | None = None,
     nontarget_weights: ArrayLike | None = None,
@@ -249,7 +249,10 @@ def sort_scores(
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or Scores and Key
-        Scores in any order; `SortedScores` without a second argument are returned as they are.
+        Scores in any order; `SortedScores` without a second argument are returned as they are. A data frame alone, or
+        scores of all trials with labels will do too; see `evaluation.trials.by_class`.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        The class of each score of the first argument, in the place of a second one.
     target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
         How often each trial counts, not negative; once by default. Trials of weight 0 are left out.
     missing : {"error", "drop", "reject"}
@@ -268,11 +271,11 @@ def sort_scores(
     >>> scores.thresholds.tolist(), scores.target.tolist(), scores.nontarget.tolist()
     ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [1.0, 0.0, 1.0])
     """
-    if isinstance(target, SortedScores) and nontarget is None:
+    if isinstance(target, SortedScores) and nontarget is None and labels is None:
         return target
-    if isinstance(target, Trials) or isinstance(nontarget, Trials):
+    if not isinstance(target, SortedScores):
         try:
-            target, nontarget = split_scores(target, nontarget, missing=missing)  # type: ignore[arg-type]
+            target, nontarget = by_class(target, nontarget, labels, missing=missing)
         except TrialError as error:
             # accepted by all metrics
             instead = "ev.sort_scores(scores, key, missing='drop') in the place of both"
@@ -282,7 +285,7 @@ def sort_scores(
     if isinstance(target, SortedScores) or nontarget is None:
         raise DataError(
             "expected scores of target and of nontarget trials",
-            remedy="give both, or Scores and a Key",
+            remedy="give both, or Scores and a Key, or labels=",
         )
     check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
     target, target_weights = _sorted(target, target_weights, "target", missing)
@@ -366,7 +369,77 @@ def roc(target: GivenScores, nontarget: OtherScores = None) -> tuple[np.ndarray,
     return misses / misses[-1], (rejected[-1] - rejected) / rejected[-1]
 
 
+class DetCurve(NamedTuple):
+    """Error rates at each threshold, rising; a trial is accepted at or above it, and none at the last, +inf.
+
+    Attributes
+    ----------
+    fpr, fnr, thresholds : ndarray of float64 of shape (R + 1,)
+        False-alarm rate, miss rate and threshold.
+    """
+
+    fpr: np.ndarray
+    fnr: np.ndarray
+    thresholds: np.ndarray
+
+
+class RocCurve(NamedTuple):
+    """Rates of accepted trials at each threshold, falling from +inf; a trial is accepted at or above it.
+
+    Attributes
+    ----------
+    fpr, tpr, thresholds : ndarray of float64 of shape (R + 1,)
+        False-accept rate, true-accept rate and threshold.
+    """
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+    thresholds: np.ndarray
+
+
 def det_curve(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None
+) -> DetCurve:
+    """Return the error rates at every threshold, as `sklearn.metrics.det_curve` does for all of its points.
+
+    Parameters
+    ----------
+    target, nontarget, labels
+        See `sort_scores`.
+
+    Examples
+    --------
+    >>> curve = det_curve([1.0, 2.0, 2.0], labels=[0, 1, 1])
+    >>> curve.fpr.tolist(), curve.fnr.tolist(), curve.thresholds.tolist()
+    ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 2.0, inf])
+    """
+    scores = sort_scores(target, nontarget, labels)
+    thresholds = np.append(scores.thresholds, np.inf)
+    fpr = (scores.n_nontarget - scores.rejected) / scores.n_nontarget
+    return DetCurve(fpr, scores.misses / scores.n_target, thresholds)
+
+
+def roc_curve(
+    target: GivenScores, nontarget: OtherScores = None, labels: OtherScores = None
+) -> RocCurve:
+    """Return the rates of accepted trials at every threshold, as `sklearn.metrics.roc_curve` (all points).
+
+    Parameters
+    ----------
+    target, nontarget, labels
+        See `sort_scores`.
+
+    Examples
+    --------
+    >>> curve = roc_curve([2.0], [1.0])
+    >>> curve.fpr.tolist(), curve.tpr.tolist(), curve.thresholds.tolist()
+    ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0], [inf, 2.0, 1.0])
+    """
+    curve = det_curve(target, nontarget, labels)
+    return RocCurve(curve.fpr[::-1], 1 - curve.fnr[::-1], curve.thresholds[::-1])
+
+
+def probit_curve(
     p_miss: np.ndarray,
     p_fa: np.ndarray,
     *,

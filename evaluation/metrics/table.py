@@ -154,7 +154,7 @@ def _threshold(scores: SortedScores) -> float:
 def _cost(
     metric: Callable[..., float], normalised: bool, scores: SortedScores, prior: str
 ) -> float:
-    return metric(scores, p_target=float(prior), normalised=normalised)
+    return float(metric(scores, p_target=float(prior), normalised=normalised))
 
 
 def _least_cost_method(prior: str) -> Method:

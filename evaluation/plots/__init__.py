@@ -1,10 +1,11 @@
 """Plots, as PNG, PDF, SVG or stand-alone TeX by the extension.
 
 `plot_det`, `plot_roc`; over the prior `plot_ece`, `plot_ape` (each normalised too) and `plot_zebra`; `plot_histogram`,
-`plot_reliability`; `plot_privacy_utility`; `plot_likelihood` of a training; and, for linkability, `plot_linkability`,
-`plot_extrapolation`, `plot_cmc`, `plot_speaker_grid`, `plot_jaccard` and `plot_intersections`. Each returns the figure
-of matplotlib. Keywords of all plots of one pair of axes: ``path`` (files to write), ``ax`` (where to draw), ``title``,
-``notes``, ``width`` and ``legend``; see `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
+`plot_reliability`; `plot_zoo` of speakers; `plot_privacy_utility`; `plot_likelihood` of a training; and, for
+linkability, `plot_linkability`, `plot_extrapolation`, `plot_cmc`, `plot_speaker_grid`, `plot_jaccard` and
+`plot_intersections`. Each returns the figure of matplotlib. Keywords of all plots of one pair of axes: ``path`` (files
+to write), ``ax`` (where to draw), ``title``, ``notes``, ``width`` and ``legend``; see
+`evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
 """
 
 from evaluation.plots.linkability import (
@@ -24,6 +25,7 @@ from evaluation.plots.others import (
     plot_likelihood,
     plot_privacy_utility,
     plot_similarity,
+    plot_zoo,
 )
 from evaluation.plots.scores import (
     WINDOWS,
@@ -64,4 +66,5 @@ __all__ = [
     "plot_similarity",
     "plot_speaker_grid",
     "plot_zebra",
+    "plot_zoo",
 ]

@@ -1,4 +1,4 @@
-"""Plots of privacy against utility, of voice similarity, and of the likelihood over a training."""
+"""Plots of privacy against utility, of speakers, of voice similarity, and of the likelihood over a training."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evaluation.linkage import PerSpeaker
 from evaluation.plots import style
 from evaluation.plots.style import GREY, PALE, Canvas, line_of, marker, named, plain
 from evaluation.uncertainty import Interval
@@ -131,6 +132,67 @@ def _check_trade_offs(systems: Sequence[TradeOff], targets: Sequence[float]) -> 
             raise DataError(f"{expected}, got {system.utility.value:g} and {system.eer.value:g}")
     if not all(0 < target < _TOP for target in targets) or sorted(set(targets)) != [*targets]:
         raise DataError(f"expected target EERs that rise between 0 and {_TOP:g}, got {[*targets]}")
+
+
+def plot_zoo(speakers: PerSpeaker, *, named_most: int = 8, **canvas: Unpack[Canvas]) -> Figure:
+    """Plot the mean scores of each speaker's own trials over those of others against the speaker (Doddington's zoo).
+
+    Goats lie below the lower grey line, lambs right of the upright one; the speakers with the highest EER are named.
+
+    Parameters
+    ----------
+    speakers : PerSpeaker
+        See `evaluation.linkage.per_speaker`.
+    named_most : int
+        Number of speakers who are named.
+    path, ax, title, notes, width
+        Where and how to draw; see `evaluation.plots.Canvas`.
+
+    Raises
+    ------
+    DataError
+        If no speaker has both kinds of trials, or an extension is unknown.
+    """
+    shown = np.flatnonzero(np.isfinite(speakers.target_mean + speakers.nontarget_mean))
+    if not len(shown):
+        remedy = "give trials between speakers: each model needs nontarget trials"
+        raise DataError("expected speakers with target and nontarget trials", remedy=remedy)
+    x = speakers.nontarget_mean[shown]
+    y = speakers.target_mean[shown]
+    kinds = speakers.kind[shown]
+    looks = {}
+    for number, kind in enumerate(("sheep", "goat", "lamb", "wolf")):
+        looks[kind] = marker(style.MARKERS[number], style.COLOURS[number]) | {"alpha": 0.8}
+    looks["several"] = marker("v", style.COLOURS[6])
+    groups = np.array(["several" if "," in kind else kind for kind in kinds.tolist()])
+    entries = []
+    ends = []
+    for values in (x, y):
+        margin = 0.08 * float(np.ptp(values)) or 1.0
+        ends.append((float(values.min()) - margin, float(values.max()) + margin))
+    with style.axes_for(canvas, 6.6, 6.0) as axes:
+        axes.plot(ends[0], [np.quantile(y, 0.25)] * 2, **plain(PALE, 1.0))
+        axes.plot([np.quantile(x, 0.75)] * 2, ends[1], **plain(PALE, 1.0))
+        for group, look in looks.items():
+            rows = groups == group
+            if rows.any():
+                axes.plot(x[rows], y[rows], **look)
+                entries.append((look, named(group, f"{rows.sum()}")))
+        hardest = np.argsort(-speakers.eer[shown], kind="stable")[:named_most]
+        for row in hardest.tolist():
+            place = (float(x[row]), float(y[row]))
+            axes.annotate(
+                str(speakers.speaker[shown[row]]),
+                place,
+                (5, 4),
+                textcoords="offset points",
+                fontsize=8.5,
+                color=GREY,
+            )
+        across = ("Mean score of others against the speaker", *ends[0])
+        upright = ("Mean score of the speaker's own trials", *ends[1])
+        notes = "Grey: quartiles, so a quarter are goats, lambs and wolves even where all speakers are alike"
+        return style.finish(axes, canvas, "Speakers", across, upright, entries, notes)
 
 
 def plot_similarity(

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Systems = Sequence[tuple[Any, ...]] | Mapping[str, Scores] | Scores | ArrayLike
-"""Names of systems for the legend, each with target and nontarget scores, scores and key, or sorted scores; or scores
-by name, or scores alone, with their key (or nontarget scores) as the second argument of a plot."""
+Systems = Sequence[tuple[Any, ...]] | Mapping[str, Any] | Scores | ArrayLike
+"""Names of systems for the legend, each with target and nontarget scores, scores and key, or sorted scores, in a list
+or by name; or scores by name, or scores alone, with their key, labels (or nontarget scores) as the second argument of a
+plot; or a data frame with columns of scores and labels."""
 
 Curves = Literal["both", "actual", "minimum"]
 
@@ -53,11 +54,12 @@ def sorted_systems(
     order: Callable[[metrics.SortedScores], float] | None = None,
     *,
     sort: bool = True,
+    labels: Any = None,
 ) -> list[tuple[str, metrics.SortedScores]]:
     """Return the name and the scores of each system, ordered by `sort`; warn of scores that look reversed."""
     named_scores = []
-    for name, *given in _rows_of_systems(systems, key):
-        scores = metrics.sort_scores(*given[:2] or [None])
+    for name, *given in _rows_of_systems(systems, key, has_labels=labels is not None):
+        scores = metrics.sort_scores(*given[:2] or [None], labels=labels)
         turned = metrics.reversal(scores)
         if turned is not None and turned.clear:
             _log.warning("plot of %s: %s", name, turned.text)
@@ -67,12 +69,22 @@ def sorted_systems(
     return named_scores
 
 
-def _rows_of_systems(systems: Systems, key: Any) -> Any:
+def _rows_of_systems(systems: Systems, key: Any, *, has_labels: bool = False) -> Any:
     """Return the name of each system and the argument given for it."""
     rows: Any = systems
-    if key is not None:
-        by_name = systems if isinstance(systems, Mapping) else {"scores": systems}
-        rows = [(name, scores, key) for name, scores in by_name.items()]
+    alone = key is not None or has_labels or hasattr(systems, "columns")
+    by_name: Any = systems
+    if alone and not isinstance(systems, Mapping):
+        by_name = {"scores": systems}
+    if isinstance(by_name, Mapping):
+        rows = []
+        for name, scores in by_name.items():
+            row = (name, scores, key)
+            if key is None and isinstance(scores, tuple):
+                row = (name, *scores)
+            elif key is None:
+                row = (name, scores)
+            rows.append(row)
     listed = isinstance(rows, list | tuple)
     if not (
         listed
@@ -156,6 +168,7 @@ def plot_det(
     systems: Systems,
     key: Any = None,
     *,
+    labels: Any = None,
     sort: bool = False,
     window: str = "auto",
     prior: float | None = None,
@@ -169,7 +182,10 @@ def plot_det(
     systems : sequence of (str, target, nontarget), of (str, Scores, Key) or of (str, SortedScores); or Scores
         One or several systems, by their names in the legend. With a key: `Scores`, or a mapping of names to them.
     key : Key, or array_like of float, optional
-        Key of all systems; for an array of target scores, the nontarget scores.
+        Key of all systems; for an array of target scores, the nontarget scores; for scores of all trials, their labels
+        as truth values or text.
+    labels : array_like of bool, of 0 and 1, or of str, optional
+        Labels of all systems in the place of the key.
     sort : bool
         Put the systems in the order of their EER, the highest first.
     window : {"auto", "sre10", "old", "new", "big"}
@@ -197,7 +213,7 @@ def plot_det(
         raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
     application = metrics.SRE08 if prior is None else (prior,)
     prior = metrics.effective_prior(*application)
-    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
+    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort, labels=labels)
     points = []
     rates = []
     counts = []
@@ -268,6 +284,7 @@ def plot_roc(
     systems: Systems,
     key: Any = None,
     *,
+    labels: Any = None,
     lowest_fpr: float | None = None,
     sort: bool = False,
     **canvas: Unpack[Canvas],
@@ -276,7 +293,7 @@ def plot_roc(
 
     Parameters
     ----------
-    systems, key, sort, path, ax, title, notes, width
+    systems, key, labels, sort, path, ax, title, notes, width
         See `plot_det`.
     lowest_fpr : float, optional
         Left end of the logarithmic axis of the false-accept rate, by default the power of ten at or above one nontarget
@@ -291,7 +308,7 @@ def plot_roc(
         raise DataError(
             f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}"
         )
-    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort)
+    known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort, labels=labels)
     if lowest_fpr is None:
         most = max(scores.n_nontarget for _, scores in known)
         lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
@@ -329,6 +346,7 @@ def plot_histogram(
     systems: Systems,
     key: Any = None,
     *,
+    labels: Any = None,
     bins: int = 60,
     own_scale: bool = False,
     **canvas: Unpack[Canvas],
@@ -340,7 +358,7 @@ def plot_histogram(
 
     Parameters
     ----------
-    systems, key, path, ax, title, notes, width
+    systems, key, labels, path, ax, title, notes, width
         See `plot_det`.
     bins : int
         Number of bins from the lowest to the highest finite score of all systems.
@@ -350,7 +368,7 @@ def plot_histogram(
     """
     if not 1 <= bins <= 10_000:
         raise DataError(f"expected 1 to 10,000 bins, got {bins}")
-    known = sorted_systems(systems, key)
+    known = sorted_systems(systems, key, labels=labels)
     own_scale = own_scale and len(known) > 1
     looks = {"target": plain(COLOURS[0]), "nontarget": plain(COLOURS[1])}
     strips = []
@@ -422,6 +440,7 @@ def plot_reliability(
     systems: Systems,
     key: Any = None,
     *,
+    labels: Any = None,
     sort: bool = False,
     prior: float = 0.5,
     **canvas: Unpack[Canvas],
@@ -433,7 +452,7 @@ def plot_reliability(
 
     Parameters
     ----------
-    systems, key, path, ax, title, notes, width
+    systems, key, labels, path, ax, title, notes, width
         See `plot_det`.
     sort : bool
         Put the systems in the order of their calibration loss.
@@ -453,7 +472,9 @@ def plot_reliability(
     entries = []
     with style.axes_for(canvas, 6.2, 6.2) as axes:
         axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
-        for number, (name, scores) in enumerate(sorted_systems(systems, key, loss, sort=sort)):
+        for number, (name, scores) in enumerate(
+            sorted_systems(systems, key, loss, sort=sort, labels=labels)
+        ):
             axes.plot(*reliability(scores, prior), **line_of(number))
             entries.append(
                 (line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit"))
@@ -478,6 +499,7 @@ def plot_zebra(
     systems: Systems,
     key: Any = None,
     *,
+    labels: Any = None,
     sort: bool = False,
     scale: Sequence[tuple[str, float]] = metrics.SCALE,
     log_odds: tuple[float, float] = (-10.0, 10.0),
@@ -491,7 +513,7 @@ def plot_zebra(
 
     Parameters
     ----------
-    systems, key, path, ax, title, notes, width
+    systems, key, labels, path, ax, title, notes, width
         See `plot_det`.
     sort : bool
         Put the systems in the order of their population figure, the most private first.
@@ -512,7 +534,7 @@ def plot_zebra(
         return float(metrics.zebra(scores, scale=scale).population)
 
     grid, priors, entropies = _priors(log_odds)
-    known = sorted_systems(systems, key, population, sort=sort)
+    known = sorted_systems(systems, key, population, sort=sort, labels=labels)
     entries = [(_DEFAULT, named("perfect privacy", "0, 0, 0"))]
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, entropies, **_DEFAULT)
@@ -530,6 +552,7 @@ def plot_ece(
     systems: Systems,
     key: Any = None,
     *,
+    labels: Any = None,
     sort: bool = False,
     normalised: bool = False,
     log_odds: tuple[float, float] = (-10.0, 10.0),
@@ -540,7 +563,7 @@ def plot_ece(
 
     Parameters
     ----------
-    systems, key, path, ax, title, notes, width
+    systems, key, labels, path, ax, title, notes, width
         See `plot_det`; the scores are natural LLRs, or a warning is logged.
     sort : bool
         Put the systems in the order of their Cllr.
@@ -559,7 +582,7 @@ def plot_ece(
         label = "Empirical cross-entropy (bit)"
         scale = np.ones(len(grid))
     known = []
-    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort):
+    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort, labels=labels):
         actual = metrics.ece(scores, prior=priors) / scale
         known.append((name, scores, actual, metrics.min_ece(scores, prior=priors) / scale))
     return _plot_pairs(known, grid, entropies / scale, label, canvas, curves)
@@ -569,6 +592,7 @@ def plot_ape(
     systems: Systems,
     key: Any = None,
     *,
+    labels: Any = None,
     sort: bool = False,
     normalised: bool = False,
     log_odds: tuple[float, float] = (-10.0, 10.0),
@@ -580,7 +604,7 @@ def plot_ape(
 
     Parameters
     ----------
-    systems, key, path, ax, title, notes, width
+    systems, key, labels, path, ax, title, notes, width
         See `plot_det`; the scores are natural LLRs, or a warning is logged.
     sort : bool
         Put the systems in the order of their Cllr.
@@ -600,7 +624,7 @@ def plot_ape(
     grid, priors, _ = _priors(log_odds)
     common: dict[str, Any] = {"p_target": priors, "normalised": normalised}
     known = []
-    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort):
+    for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort, labels=labels):
         known.append(
             (name, scores, metrics.act_dcf(scores, **common), metrics.min_dcf(scores, **common))
         )
@@ -633,10 +657,10 @@ def _draw_curves(
         corners = metrics.roc(scores)
         # the short pieces of many bend little
         n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))
-        curve = metrics.det_curve(*corners, box=box, points=n_points)
+        curve = metrics.probit_curve(*corners, box=box, points=n_points)
         pieces += _draw_pieces(axes, *curve, n_points, look)
         look = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
-    hull = metrics.det_curve(scores.hull.p_miss, scores.hull.p_fa, box=box)
+    hull = metrics.probit_curve(scores.hull.p_miss, scores.hull.p_fa, box=box)
     return pieces + _draw_pieces(axes, *hull, 101, look)
 
 

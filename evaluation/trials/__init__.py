@@ -22,6 +22,7 @@ from evaluation.trials.columns import (
 from evaluation.trials.ids import checked_ids, factorise, recode
 from evaluation.trials.joining import (
     align,
+    by_class,
     find_rows,
     join_scores,
     order_free_digest,
@@ -92,6 +93,7 @@ __all__ = [
     "acquired_scores",
     "align",
     "are_labels",
+    "by_class",
     "check_classes",
     "check_dimensions",
     "check_index",

@@ -7,11 +7,14 @@ unknown id are errors unless the caller says otherwise.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from evaluation.trials.columns import DONE, Missing, TrialError, check_missing
+from evaluation.trials.columns import DONE, Missing, TrialError, check_missing, known_columns
 from evaluation.trials.ids import recode
+from evaluation.trials.labels import are_labels, split_by_labels
 from evaluation.trials.lists import Key, Scores, Self, Trials, counted
 from evaluation.trials.spellings import folded, loosened
 from spkbase.errors import DataError
@@ -59,6 +62,59 @@ def split_scores(
     """
     values, key = join_scores(scores, key, missing=missing)
     return values[key.is_target], values[~key.is_target]
+
+
+def by_class(
+    target: Any, nontarget: Any = None, labels: Any = None, *, missing: Missing = "error"
+) -> tuple[Any, Any]:
+    """Return the scores of target and of nontarget trials, in whichever way they were given.
+
+    Parameters
+    ----------
+    target, nontarget : array_like of float, Scores and Key, or data frame
+        Scores of both classes; or `Scores` with their `Key`; or scores of all trials with truth values or text as the
+        second argument; or a data frame alone, whose columns of scores and labels have known names.
+    labels : array_like of bool, of 0 and 1, or of str, or Key, optional
+        The class of each score of the first argument, in the place of a second one.
+    missing : {"error", "drop", "reject"}
+        See `split_scores`; of `Scores` and `Key` alone.
+
+    Raises
+    ------
+    DataError
+        If both a second argument and labels are given, or as `split_scores` and `split_by_labels`.
+
+    Examples
+    --------
+    >>> by_class({"score": [0.5, -1.0], "label": [1, 0]})
+    (array([0.5]), array([-1.]))
+    """
+    is_list = isinstance(target, Trials)
+    if labels is not None and nontarget is not None:
+        remedy = "give (target, nontarget), or (scores, labels=labels)"
+        raise DataError(
+            "expected scores by class, or scores of all trials and labels", remedy=remedy
+        )
+    titles = getattr(target, "columns", None)
+    if isinstance(target, Mapping):
+        titles = list(target)
+    if titles is not None and not is_list and nontarget is None and labels is None:
+        names = [str(title) for title in titles]
+        columns = [known_columns(role, names) for role in ("score", "label")]
+        if not all(columns):
+            text = f"expected a column of scores and one of labels, got {', '.join(names)}"
+            raise DataError(text, remedy="choose them: frame['plda'], labels=frame['same']")
+        target, labels = (target[names_of[0]] for names_of in columns)
+    if labels is None and nontarget is not None:
+        is_list = is_list or isinstance(nontarget, Trials)
+        if is_list or are_labels(nontarget):
+            labels = nontarget
+    if is_list or isinstance(labels, Trials):
+        return split_scores(target, labels, missing=missing)
+    if labels is None:
+        return target, nontarget
+    split = split_by_labels(target, labels, missing=missing)
+    return split["target"], split["nontarget"]
 
 
 def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, Key]:

@@ -12,6 +12,7 @@ from evaluation.uncertainty.comparison import (
     evaluate_systems,
 )
 from evaluation.uncertainty.confidence import (
+    check_speakers,
     closed_search_note,
     confidence_intervals,
     evaluate,
@@ -85,6 +86,7 @@ __all__ = [
     "Sample",
     "block_generator",
     "bootstrap",
+    "check_speakers",
     "closed_search_note",
     "columns_of",
     "compare",

@@ -24,6 +24,7 @@ from evaluation.metrics import (
     Metrics,
     SortedScores,
     find_metric,
+    is_prior,
     reversal,
     sort_scores,
 )
@@ -32,10 +33,15 @@ from evaluation.trials import (
     Missing,
     Scores,
     Speakers,
+    Trials,
+    UnknownSpeakersError,
+    column_of,
     find_speakers,
     group_trials,
     join_scores,
+    known_columns,
     order_free_digest,
+    truth_of,
 )
 from evaluation.uncertainty.confidence import (
     check_speakers,
@@ -422,10 +428,15 @@ def _compared(
 
 
 def compare(
-    systems: Mapping[str, Scores],
-    key: Key,
+    systems: Any,
+    key: Any = None,
     *,
-    speakers: Speakers | None = None,
+    labels: Any = None,
+    scores: Sequence[str] = (),
+    label: str | None = None,
+    model: str | None = None,
+    segment: str | None = None,
+    speakers: Any = None,
     metrics: Sequence[str | Metric] = ("eer.rocch", "min_dcf.0.01", "min_cllr"),
     resamples: int = 1000,
     seed: int = 0,
@@ -442,16 +453,23 @@ def compare(
 
     Parameters
     ----------
-    systems : mapping of str to Scores
+    systems : mapping of str to Scores, of str to array_like of float of shape (N,), or data frame
         Systems by name; the others are compared with the first. A single one has intervals and no differences.
-    key : Key
-        Trials with their truth.
+    key : Key, or array_like of bool or of str of shape (N,)
+        Trials with their truth; of arrays, the label of each score.
+    labels : array_like of bool, of 0 and 1, or of str, of shape (N,), optional
+        Labels of arrays, in the place of the key.
+    scores, label, model, segment : sequence of str, and str, optional
+        Columns of a data frame: the scores of each system, the labels, and the ids if there are any; those of labels
+        and ids have known names by default.
     speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and each segment: a map, a function of the id, or a sign such as ``"/"`` that ends the
-        speaker in each id. Without it ids are speakers where they look like it; an error otherwise.
+        speaker in each id. Without it ids are speakers where they look like it; an error otherwise. Of trials without
+        ids it is the speaker of each: an array, or a column of the data frame.
     metrics : sequence of str, or of Metric
-        Names such as in `evaluation.metrics.METRICS`: ``"eer.rocch"``, ``"min_dcf.0.01"``, ``"cllr"``; or rows of a
-        table with all of their numbers, such as ``METRICS`` for everything that ``spkver-eval metrics`` computes.
+        Names such as in `evaluation.metrics.METRICS`: ``"eer.rocch"`` or ``"eer"``, ``"cllr"``, ``"min_dcf.0.02"`` at
+        any prior; or rows of a table with all of their numbers, such as ``METRICS`` for everything that
+        ``spkver-eval metrics`` computes.
     resamples, seed, level
         Resamples of the speakers, two or more, their seed, and the coverage of the intervals.
     jobs : int, optional
@@ -482,24 +500,20 @@ def compare(
     >>> found.differences["bad"]["cllr"].p_value < 0.01
     True
     """
-    if not (isinstance(systems, Mapping) and isinstance(key, Key)):
-        raise DataError(
-            f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}"
-        )
+    columns = {"label": label, "model": model, "segment": segment}
+    systems, key, maps = given_systems(systems, key, labels, scores, columns, speakers)
     if not systems:
         raise DataError("expected at least one system to compare, got none")
     resampling = Resampling(resamples, seed, level)
     if not resampling.resamples:
         raise DataError("expected at least 2 resamples, got none")
-    names, table = _chosen_metrics(metrics)
-    statistic = Metrics(metrics=table)
+    names, statistic = _chosen_metrics(metrics)
     evaluated = {}
-    for name, scores in systems.items():
+    for name, values in systems.items():
         with errors_of(None, before=f"{name}: "):
-            check_speakers(key, speakers)
-            maps = {"model_speakers": speakers, "segment_speakers": speakers}
+            check_speakers(key, maps["segment_speakers"])
             evaluated[name] = _evaluate_system(
-                scores, key, statistic, resampling, maps=maps, missing=missing, jobs=jobs
+                values, key, statistic, resampling, maps=maps, missing=missing, jobs=jobs
             )
     samples = {
         name: system.sample for name, system in evaluated.items() if system.sample is not None
@@ -517,6 +531,81 @@ def compare(
     units = f"{samples[first].n_effective} speakers"
     everything = EvaluatedSystems(evaluated, first, gaps)
     return PairedComparison(shown, differences, resampling, units, everything)
+
+
+def given_systems(
+    systems: Any,
+    key: Any,
+    labels: Any,
+    scores: Sequence[str],
+    columns: Mapping[str, str | None],
+    speakers: Any,
+) -> tuple[dict[str, Scores], Key, dict[str, Any]]:
+    """Return the scores of systems, their key and the speakers of models and segments; see `compare`."""
+    if labels is not None:
+        key = labels
+    if isinstance(systems, Mapping) and isinstance(key, Key):
+        return dict(systems), key, {"model_speakers": speakers, "segment_speakers": speakers}
+    ids = None
+    if hasattr(systems, "columns"):
+        systems, key, ids, speakers = _of_frame(systems, key, scores, columns, speakers)
+    if not isinstance(systems, Mapping) or key is None or _has_lists([key, *systems.values()]):
+        text = f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}"
+        raise DataError(text, remedy="or arrays by name with labels=, or a data frame with scores=")
+    is_target = truth_of(key)
+    maps = {"model_speakers": speakers, "segment_speakers": speakers}
+    if ids is None:
+        ids, maps = _trials_of_speakers(speakers)
+    known = {name: Scores.from_ids(*ids, values) for name, values in systems.items()}
+    return known, Key.from_ids(*ids, is_target), maps
+
+
+def _of_frame(
+    frame: Any, key: Any, scores: Sequence[str], columns: Mapping[str, str | None], speakers: Any
+) -> tuple[dict[str, Any], Any, tuple[Any, Any] | None, Any]:
+    """Return the scores of systems, the labels, the ids if there are any, and the speakers of a data frame."""
+    titles = [str(title) for title in frame.columns]
+    unknown = [name for name in scores if name not in titles]
+    if unknown or not scores:
+        text = f"expected columns of scores among {', '.join(titles)}, got {list(scores)}"
+        raise DataError(text, remedy="scores=['a', 'b'] names them")
+    chosen = {role: _column(role, titles, name) for role, name in columns.items()}
+    if key is None and chosen["label"]:
+        key = frame[chosen["label"]]
+    ids = None
+    if isinstance(speakers, str) and speakers in titles:
+        speakers = frame[speakers]
+    elif chosen["model"] and chosen["segment"]:
+        ids = (frame[chosen["model"]], frame[chosen["segment"]])
+    return {name: frame[name] for name in scores}, key, ids, speakers
+
+
+def _trials_of_speakers(speakers: Any) -> tuple[tuple[list[str], list[str]], dict[str, Any]]:
+    """Return ids of trials of which only the speakers are known, and the speakers of these ids."""
+    if speakers is None or isinstance(speakers, str | Mapping) or callable(speakers):
+        text = "the speakers are not known: trials without ids need the speaker of each"
+        raise UnknownSpeakersError(text, remedy="speakers=array, or a column of the data frame")
+    owners = [str(owner) for owner in column_of(speakers, "speakers")]
+    segments = [f"trial {row}" for row in range(len(owners))]
+    maps = {
+        "model_speakers": dict(zip(owners, owners, strict=True)),
+        "segment_speakers": dict(zip(segments, owners, strict=True)),
+    }
+    return (owners, segments), maps
+
+
+def _has_lists(parts: Sequence[Any]) -> bool:
+    """Return whether some are lists of trials, which have ids, in the place of arrays."""
+    return any(isinstance(part, Trials) for part in parts)
+
+
+def _column(role: str, titles: Sequence[str], name: str | None) -> str | None:
+    """Return the column of a data frame with a role; None if there is none."""
+    if name is None:
+        return next(iter(known_columns(role, titles)), None)
+    if name not in titles:
+        raise DataError(f"no column {name!r} for {role}; there are: {', '.join(titles)}")
+    return name
 
 
 def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
@@ -593,22 +682,31 @@ def _how_drawn(sample: Sample, bootstrap_by: Unit, resampling: Resampling) -> st
     return resampling.text(f"{sample.n_effective} {_UNITS[bootstrap_by]}")
 
 
-def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], tuple[Metric, ...]]:
-    """Return the names of numbers, and the table with the rows that they need."""
+def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], Metrics]:
+    """Return the names of numbers, and the metrics that they need."""
     rows = tuple(row for row in metrics if isinstance(row, Metric))
     if rows:
-        return list(columns_of(rows)), rows
-    known = columns_of(METRICS)
-    unknown = [name for name in metrics if name not in known]
+        return list(columns_of(rows)), Metrics(metrics=rows)
+    priors = [*PRIORS]
+    for name in metrics:
+        row, prior = find_metric(str(name), METRICS)
+        if row is not None and row.over_priors and is_prior(prior):
+            priors.append(prior)
+    known = columns_of(Metrics(priors).rows)
+    names = []
+    for name in metrics:
+        usual = f"{name}.rocch"
+        names.append(usual if usual in known else str(name))
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(known)}")
-    names = [str(name) for name in metrics]
     needed = set()
     for name in names:
         row, _ = find_metric(name, METRICS)
         if row is not None:
             needed |= {row.name, *row.of}
-    return names, tuple(row for row in METRICS if row.name in needed)
+    table = tuple(row for row in METRICS if row.name in needed)
+    return names, Metrics(priors, metrics=table)
 
 
 def _selected(intervals: Mapping[str, Interval], names: Sequence[str]) -> Intervals:

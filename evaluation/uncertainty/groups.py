@@ -102,6 +102,17 @@ class Groups(Tabular):
     n_unknown: int
     metrics: tuple[Metric, ...] = METRICS
 
+    def headline(self) -> str:
+        """Return how many groups have trials of one class only, so that they have no metric; else nothing."""
+        lacking = [name for name, group in self.groups.items() if not group.metrics]
+        if not lacking:
+            return ""
+        without = sum(not self.groups[name].n_nontarget for name in lacking)
+        return (
+            f"{len(lacking)} of {len(self.groups)} groups have no metrics, {without} of them as they have no nontarget"
+            " trial: trials across groups belong to none. For a row of each speaker use per_speaker, or --by speaker"
+        )
+
     def to_columns(self) -> dict[str, list[Any]]:
         """Return a row for each group and metric: names, numbers of trials, the value and its interval."""
         blank = Interval()

@@ -7,7 +7,7 @@ from user_types import check_types
 
 import evaluation as ev
 from evaluation.metrics import METRICS
-from evaluation.metrics.evaluated import MetricAttributes
+from evaluation.metrics.evaluated import MetricAttributes, Numbers
 
 USER = """
 from typing import assert_type
@@ -41,7 +41,7 @@ def test_every_metric_has_a_declared_type():
     assert set(declared) == names - {"zebra"}  # a property of its own
     for name, annotation in declared.items():
         value = getattr(result, name)
-        if typing.get_origin(annotation) is dict:
-            assert {type(part) for part in value.values()} == {typing.get_args(annotation)[1]}
+        if typing.get_origin(annotation) is Numbers:
+            assert {type(part) for part in value.values()} == {typing.get_args(annotation)[0]}
         else:
             assert type(value) is annotation

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr, ndtri
 from sklearn.metrics import roc_auc_score
 
-from evaluation.metrics import SortedScores, auc, det_curve, detection, roc, sort_scores
+from evaluation.metrics import SortedScores, auc, detection, probit_curve, roc, sort_scores
 from evaluation.metrics.detection import (
     act_dcf,
     clopper_pearson,
@@ -97,7 +97,7 @@ def test_golden_costs_are_reproduced(golden, name, normalised):
 @pytest.mark.parametrize("window", BOXES)
 def test_golden_det_curves_are_reproduced(golden, window):
     """Every 25th point of each piece; SIDEKIT's pieces that lie outside and shrink to a corner are left out of both."""
-    x, y = det_curve(*rocch(golden["target"], golden["nontarget"]), box=BOXES[window])
+    x, y = probit_curve(*rocch(golden["target"], golden["nontarget"]), box=BOXES[window])
     curve = np.stack([x.reshape(-1, 101)[:, ::25], y.reshape(-1, 101)[:, ::25]])
     assert curve.shape == golden[f"det_{window}"].shape
     np.testing.assert_allclose(curve, golden[f"det_{window}"], rtol=0, atol=1e-9)

@@ -95,8 +95,8 @@ def test_labels_given_as_scores_are_refused(metric, labels):
     remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == \1\]"
     with pytest.raises(DataError, match=rf"expected target scores, got 40 {remedy}"):
         metric(labels, scores)
-    # it takes these as the labels that they are
-    if metric is not ev.evaluate or labels.dtype != bool:
+    # truth values are taken as the labels that they are
+    if labels.dtype != bool:
         with pytest.raises(DataError, match=rf"expected nontarget scores, got 40 {remedy}"):
             metric(scores, labels)
     with pytest.raises(DataError, match=rf"expected target scores, got 4 {remedy}"):

@@ -8,7 +8,7 @@ from command_lines import passes, refused
 
 from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.uncertainty import Resampling
-from evaluation.utility.recalls import Sides, attribute_leakage, predict_labels
+from evaluation.utility.attributes import Sides, attribute_leakage, predict_labels
 from spkbase.errors import DataError
 
 NONE = Resampling(0)
