@@ -321,6 +321,7 @@ class ContentAttacker(WithoutSource):
     level: ClassVar[str] = ONE_MODEL
     utterances: ClassVar[int | None] = 0  # it reads transcripts
     hears_voices: ClassVar[bool] = False
+    pools: ClassVar[bool] = True
 
     config: ContentConfig
 
@@ -384,7 +385,7 @@ class ContentAttacker(WithoutSource):
         trials = attack.trials
         models, recordings = lists.match_trials(attack.enrolment[0], attack.tested, trials)
         enrolment = self._read(attack.enrolment[0])
-        tested = self._read(attack.tested)
+        tested = self._tested(attack)
         sessions = lists.sessions_of(models)
         names = sorted(sessions)
         segments = sorted(recordings)
@@ -398,6 +399,16 @@ class ContentAttacker(WithoutSource):
         return lists.as_scores(
             trials, compare_texts(method, background, enrolled, tests, rows, columns)
         )
+
+    def _tested(self, attack: Attack) -> dict[str, str]:
+        """Return the text of each segment; that of a conversation is joined."""
+        if not attack.conversations:
+            return self._read(attack.tested)
+        versions = list(map(self._read, attack.tests))
+        texts = {}
+        for name, recordings in attack.conversations.items():
+            texts[name] = " ".join(versions[place][recording] for place, recording in recordings)
+        return texts
 
     def _background(self, training: DataDir) -> dict[str, list[str]]:
         """Return the texts of each training speaker; empty if there are none."""

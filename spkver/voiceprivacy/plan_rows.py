@@ -16,6 +16,8 @@ times, an attacker enrols with all versions; a network inverts two of them. Each
 separately, in its own folder.
 
 A fusion is a row whose members are rows; its weights are learnt from folds of the background, which have rows too.
+Conversations have rows of their own, after those of single recordings: an attacker scores all recordings at once, or
+the members of the row are the scores of single recordings.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from spkver.attackers import (
     fold_attacks,
     why_not,
 )
+from spkver.voiceprivacy.conversations import list_ending
 from spkver.voiceprivacy.facts import Facts
 from spkver.voiceprivacy.rows import FoldKind, Row
 from spkver.voiceprivacy.sets import POOLED, Sets, noted_each
@@ -222,12 +225,64 @@ def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]
     return fused
 
 
+def conversation_rows(
+    rows: Sequence[Row], attackers: Attackers, utterances: Sequence[int]
+) -> dict[str, tuple[Row, list[Row]]]:
+    """Return the rows of conversations for the rows of single recordings.
+
+    Where an attacker cannot score several recordings at once, and in a reversal, which inverts each recording by a
+    number of its own, the members are the rows of single recordings.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of attackers and fusions on sets.
+    attackers : mapping
+    utterances : sequence of int
+        Numbers of recordings of a conversation; 1 adds no rows.
+
+    Returns
+    -------
+    dict of str to (Row, list of Row)
+        Each row of conversations by its id, with the rows of the versions that its recordings come from.
+    """
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in rows:
+        identity = (row.dataset, row.gender, row.scenario, row.attacker)
+        groups.setdefault(identity, []).append(row)
+    made = {}
+    for number in utterances:
+        if number == 1:
+            continue
+        ending = list_ending(number)
+        for draws in groups.values():
+            for row in draws:
+                pools = row.kind == "single" and row.inversion != "reversed"
+                if pools:
+                    pools = attackers[row.background][row.attacker][1].pools
+                values: dict[str, Any] = {"kind": "single", "members": ()}
+                if not pools:
+                    members = tuple(draw.id for draw in draws)
+                    values = {"kind": "conversation", "members": members}
+                spoken = replace(
+                    row,
+                    id=f"{row.list_name}{ending}/{row.attacker}",
+                    tested=tuple(draw.tested[0] for draw in draws),
+                    trials=f"{row.trials}{ending}",
+                    utterances=number,
+                    **values,
+                )
+                made[spoken.id] = (spoken, draws)
+    return made
+
+
 def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
     """Return the rows of both sexes together, where an attacker has rows of both."""
     datasets = {dataset.name: dataset for dataset in sets.datasets}
-    groups: dict[tuple[str, str, str, int], list[Row]] = {}
+    groups: dict[tuple[str, str, str, int, int], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.dataset, row.scenario, row.attacker, row.draw), []).append(row)
+        identity = (row.dataset, row.scenario, row.attacker, row.draw, row.utterances)
+        groups.setdefault(identity, []).append(row)
     pooled = []
     for members in groups.values():
         first = members[0]
@@ -238,13 +293,14 @@ def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
         drawn = suffix if first.draw == 1 else f"{suffix}-draw{first.draw}"
         tested = trial_name(dataset, POOLED, drawn if scenario.trials else "")
         enrolled = dataset.enrolls + (suffix if scenario.enrolment else "")
+        ending = list_ending(first.utterances)
         row = replace(
             first,
-            id=f"{SCORES}/{first.training}/{enrolled}-{tested}/{first.attacker}",
+            id=f"{SCORES}/{first.training}/{enrolled}-{tested}{ending}/{first.attacker}",
             kind="pooled",
             gender=POOLED,
             tested=tuple(chain.from_iterable(member.tested for member in members)),
-            trials=trial_name(dataset, POOLED),
+            trials=trial_name(dataset, POOLED) + ending,
             members=tuple(member.id for member in members),
         )
         pooled.append(row)
