@@ -87,7 +87,7 @@ def cosine(
 
     Example:
       spkver-eval cosine --enroll enrol.h5 --test trial.h5 --trials trials.txt --output scores.txt
-      spkver-eval cosine --enroll enrol.h5 --test trial.h5 --trials key.txt --utterances 5 --conversations five -o five/scores
+      spkver-eval cosine --enroll e.h5 --test t.h5 --trials key.txt --utterances 5 --conversations five -o five/scores
     """
     if (utterances > 1) != (conversations is not None):
         raise click.UsageError("expected --utterances above 1 with --conversations, or neither")

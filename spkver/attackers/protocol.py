@@ -212,7 +212,7 @@ class Attacker(Protocol):
 
 
 class Defaults:
-    """Defaults of most attackers: they hear voices, score all trials but no conversations, and keep no backend in a file."""
+    """Defaults of most attackers: they hear voices, score recordings one by one and all trials, and keep no backend."""
 
     hears_voices: ClassVar[bool] = True
     pools: ClassVar[bool] = False

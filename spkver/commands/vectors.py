@@ -263,8 +263,8 @@ def score(
 ) -> None:
     """Score trials with BACKEND, which spkver backend train wrote.
 
-    A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance. With
-    --utterances the tested utterances of each speaker are dealt at random into conversations, whose vectors are
+    A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance.
+    With --utterances the tested utterances of each speaker are dealt at random into conversations, whose vectors are
     averaged before the chain. Evaluate them with FOLDER/trials as the key and FOLDER/utt2spk.
 
     Example:

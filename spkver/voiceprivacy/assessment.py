@@ -127,8 +127,8 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     experiment.begin("evaluation")
     groups: dict[tuple[str, str, int], list[Scored]] = {}
     for condition in scores:
-        identity = (condition.dataset, condition.attacker, condition.utterances)
-        groups.setdefault(identity, []).append(condition)
+        group_key = (condition.dataset, condition.attacker, condition.utterances)
+        groups.setdefault(group_key, []).append(condition)
     with run.timed("evaluation"):
         stages = []
         rows: dict[tuple[Any, ...], Condition] = {}

@@ -47,7 +47,11 @@ def random_case(seed: int) -> tuple[dict[str, str], Key, Scores]:
     models, recordings = zip(*pairs, strict=True)
     is_target = [owners[recording] == model for model, recording in pairs]
     values = draw.integers(0, 4, len(pairs)).astype(float)
-    return owners, Key.from_ids(models, recordings, is_target), Scores.from_ids(models, recordings, values)
+    return (
+        owners,
+        Key.from_ids(models, recordings, is_target),
+        Scores.from_ids(models, recordings, values),
+    )
 
 
 def test_recordings_are_dealt_into_full_groups_of_one_speaker_each_at_most_once() -> None:
@@ -111,12 +115,14 @@ def test_scores_and_keys_of_conversations_equal_loops_over_their_recordings(
 
 
 def test_means_rank_conversations_as_sums_of_calibrated_ratios_do() -> None:
-    owners, key, scores = random_case(3)
+    owners, _, scores = random_case(3)
     owners = {recording: owner for recording, owner in owners.items() if owner in "bcd"}
     (conversations,) = draw_conversations(owners, 2)
     conversations = {name: part for name, part in conversations.items() if len(part) == 2}
     affine = Affine((0.7,), -3.0, 0.5)
-    ratios = Scores.from_ids(*zip(*scores.pairs(), strict=True), apply_affine(affine, scores.values))
+    ratios = Scores.from_ids(
+        *zip(*scores.pairs(), strict=True), apply_affine(affine, scores.values)
+    )
     means = conversation_scores(scores, conversations).values
     sums = conversation_scores(ratios, conversations, summed=True).values
     np.testing.assert_allclose(sums, 2 * (0.7 * means - 3.0), atol=1e-12)
@@ -136,7 +142,11 @@ def test_a_conversation_meets_only_models_that_all_its_recordings_meet() -> None
     ("labels", "conversations", "text"),
     [
         ([True, False, False], {"one": ("s", "t")}, "are target and nontarget trials of one model"),
-        ([True, True, False], {"one": ("s", "t"), "two": ("u", "v")}, "1 of 2 conversations meet no"),
+        (
+            [True, True, False],
+            {"one": ("s", "t"), "two": ("u", "v")},
+            "1 of 2 conversations meet no",
+        ),
     ],
 )
 def test_keys_that_do_not_fit_the_conversations_are_refused(

@@ -125,9 +125,7 @@ def spoken(attack, names=("one", "two", "three")):
     tested = DataDir(attack.tested.path, paths, {name: name for name in paths})
     pairs = [(model, name) for model in TARGETS for name in parts]
     trials = Trials.from_ids(*map(list, zip(*pairs, strict=True)))
-    return replace(
-        attack, tested=tested, trials=trials, variants=versions, conversations=parts
-    )
+    return replace(attack, tested=tested, trials=trials, variants=versions, conversations=parts)
 
 
 CHAINS = ("centre", "adapted_cosine", "single_test_cosine", "enrolled_plda", "self_trained_plda")
@@ -148,7 +146,9 @@ def test_vectors_of_a_conversation_are_averaged_before_the_chain(attack, scorer)
     names = np.array(["one", "three", "two"], object)
     backend = train_chain(vectors(attack.training.original), scorer, seed=1)
     expected = backend.score(
-        vectors(attack.enrolment[0]), Embeddings(names, names, np.array(means)), spoken(attack).trials
+        vectors(attack.enrolment[0]),
+        Embeddings(names, names, np.array(means)),
+        spoken(attack).trials,
     )
     np.testing.assert_allclose(found, expected.values, atol=1e-9)
 

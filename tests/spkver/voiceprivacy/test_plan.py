@@ -27,9 +27,16 @@ ATTACKERS = (
 )
 
 
-def planned(folder: Path, *attackers: str, facts: Facts = KNOWN, **options: Any) -> Plan:
+def planned(
+    folder: Path,
+    *attackers: str,
+    facts: Facts = KNOWN,
+    utterances: tuple[int, ...] = (1,),
+    **options: Any,
+) -> Plan:
     run = Run(folder / "out", jobs=1, quiet=True)
-    return make_plan(run, sets_of(folder, *attackers, **options), facts, suffix=SUFFIX, seed=0)
+    sets = sets_of(folder, *attackers, **options)
+    return make_plan(run, sets, facts, suffix=SUFFIX, seed=0, utterances=utterances)
 
 
 def rows(plan: Plan, **values: Any) -> list[Row]:
@@ -71,6 +78,35 @@ def test_each_version_of_the_trials_is_a_row_and_all_versions_enrol(tmp_path: Pa
     assert lazy[1].file == "exp/asv_orig/set_enrolls_x-set_trials_f_x-draw2/gmm-ubm/scores"
     assert len(rows(plan, attacker="gmm-ubm", scenario="original", gender="f", fold=0)) == 1
     assert [one.draw for one in rows(plan, scenario="reversal", gender="f")] == [1]
+
+
+def test_conversations_add_rows_and_leave_those_of_recordings_as_they_are(tmp_path: Path) -> None:
+    single = planned(tmp_path, *ATTACKERS, draws=3)
+    plan = planned(tmp_path, *ATTACKERS, draws=3, utterances=(1, 3))
+    assert rows(plan, utterances=1) == rows(single)
+    assert all(plan.origins[one.id] == single.origins[one.id] for one in rows(single))
+    assert len(rows(plan, utterances=3)) == len(single.rows)
+    kinds = {(one.attacker, one.kind) for one in rows(plan, utterances=3) if one.gender == "f"}
+    assert kinds == {
+        ("gmm-ubm", "conversation"),
+        ("supervector-adapted", "single"),
+        ("properties", "conversation"),
+        ("gmm-ubm-inverted", "conversation"),
+        ("supervector-adapted-reversed", "conversation"),
+        ("fusion", "conversation"),
+        ("fusion-inverted", "conversation"),
+    }
+    last = row(
+        plan, attacker="supervector-adapted", scenario="ignorant", gender="f", draw=3, utterances=3
+    )
+    assert last.file == (
+        "exp/asv_orig/set_enrolls-set_trials_f_x-draw3-utterances3/supervector-adapted/scores"
+    )
+    places = {
+        tuple(place for place, _ in recordings)
+        for recordings in plan.attacks[last.id].conversations.values()
+    }
+    assert places == {(2, 0, 1)}
 
 
 def test_inverting_attackers_score_only_invertible_speech(tmp_path: Path) -> None:
@@ -306,7 +342,7 @@ def test_unusual_names_are_read_back(name: str, tmp_path: Path) -> None:
     ("old", "new", "expected"),
     [
         ("attacker,", "attack,", "expected the columns id, background, training"),
-        (",single,", ",double,", "kind 'double' is none of single, fusion, pooled"),
+        (",single,", ",double,", "kind 'double' is none of single, fusion, conversation, pooled"),
         (",1,0,", ",first,0,", "invalid literal"),
     ],
 )
