@@ -602,7 +602,7 @@ def conversation_vectors(
         row_of.append({name: row for row, name in enumerate(embeddings.ids.tolist())})
     ids = []
     names = []
-    speakers = {}
+    speakers: dict[str, Any] = {}
     vectors = []
     problems = Problems()
     for name, recordings in conversations.items():
@@ -619,7 +619,7 @@ def conversation_vectors(
     problems.raise_if_any()
     recorded = Embeddings(np.array(ids, object), np.array(names, object), np.stack(vectors))
     means = speaker_vectors(recorded, averaging=averaging)
-    owners = np.array([speakers[name] for name in means.names.tolist()], object)
+    owners: NDArray[Any] = np.array([speakers[name] for name in means.names.tolist()], object)
     return Embeddings(means.names, owners, means.vectors, source=draws[0].source)
 
 

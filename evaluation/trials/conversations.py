@@ -9,7 +9,7 @@ that sum does, whatever calibration all trials share, as long as all conversatio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,9 +153,10 @@ def conversation_scores(
     [1.5]
     """
     pairs = _pairs_of(scores, conversations)
-    values = np.bincount(pairs.pair_of, scores.values[pairs.rows], len(pairs.models))
+    weights = scores.values[pairs.rows]
+    values: NDArray[Any] = np.bincount(pairs.pair_of, weights, len(pairs.models))
     if not summed:
-        values /= pairs.sizes
+        values = values / pairs.sizes
     names = np.array(list(conversations), object)
     return Scores(scores.model_ids, names, pairs.models, pairs.conversations, values)
 
