@@ -30,11 +30,11 @@ from spkver.voiceprivacy.plan_rows import (
     conversation_rows,
     fold_rows,
     fused_rows,
+    fusible,
     fusions_of,
     lists_of,
     pooled_rows,
     single_rows,
-    voices,
 )
 from spkver.voiceprivacy.rows import FoldKind, Row, write_plan
 from spkver.voiceprivacy.sets import Sets, noted_each
@@ -184,7 +184,7 @@ def make_plan(
     add_derived(speech, facts, run, seed=seed)
     attackers = _attackers_by_name(sets)
     single = single_rows(lists_of(sets, suffix), attackers, speech, facts)
-    members = voices(single.rows, attackers)
+    members = fusible(single.rows, attackers)
     fused = []
     names: dict[str, list[str]] = {}
     for training in sets.training_sets:

@@ -165,39 +165,46 @@ def single_row(listed: Row, spec: Spec, attacker: Attacker) -> Row:
     )
 
 
-def fusions_of(rows: Iterable[Row], attackers: Mapping[str, Chosen]) -> list[Fusion]:
-    """Return the fusions of a training set; each has a variant with attackers that invert, if there are any.
+def fusions_of(rows: Sequence[Row], attackers: Mapping[str, Chosen]) -> list[Fusion]:
+    """Return the fusions of a training set, with variants for attackers that invert, and for those that read words.
 
     Parameters
     ----------
-    rows : iterable of Row
-        Those that fusions take, see `voices`.
+    rows : sequence of Row
+        Those that fusions take, see `fusible`.
     attackers : mapping of str to (Spec, Attacker)
         By name.
     """
     can_invert = any(row.level == INVERTING for row in rows)
+    can_read = any(row.content for row in rows)
     fusions = []
     for spec, attacker in attackers.values():
         if spec.kind == "fusion":
             fusions.append(attacker)
             if can_invert:
                 fusions.append(attacker.inverting)
+            if can_read:
+                fusions.append(attacker.with_words)
     return fusions
 
 
-def voices(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
-    """Return the rows that fusions take: words and properties of files say nothing about voices."""
-    return [row for row in rows if attackers[row.background][row.attacker][1].hears_voices]
+def fusible(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
+    """Return the rows that fusions take, of voices and words: properties of files say nothing about people."""
+    taken = []
+    for row in rows:
+        if row.content or attackers[row.background][row.attacker][1].hears_voices:
+            taken.append(row)
+    return taken
 
 
 def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]:
     """Return the rows of a fusion: the trial lists that at least one of its members scores.
 
-    A fusion with attackers that invert is for lists that one of them scores.
+    A fusion with attackers that invert, or that read words, is for lists that one of them scores.
     """
     lists: dict[str, list[Row]] = {}
     for row in rows:
-        if fusion.takes(row.level):
+        if fusion.takes(row.level, row.content):
             lists.setdefault(row.list_name, []).append(row)
     fused = []
     for folder, members in lists.items():
@@ -205,6 +212,9 @@ def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]
         level = highest(row.level for row in members)
         scenario = _SCENARIOS[first.scenario]
         if fusion.inverts and not (scenario.enrolment and scenario.trials and level == INVERTING):
+            continue
+        contents = [member.content for member in members if member.content]
+        if fusion.words and not contents:
             continue
         training = speech.training[first.background, first.training]
         if len(set(training.versions[0].speakers.values())) < LEAST_SPEAKERS:
@@ -216,7 +226,7 @@ def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]
             kind="fusion",
             attacker=fusion.name,
             level=level,
-            content="",
+            content="".join(contents[:1]),
             inversion="",
             folds=fusion.kind(training),
             members=tuple(member.id for member in members),

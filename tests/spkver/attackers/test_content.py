@@ -142,6 +142,18 @@ def test_the_words_of_a_conversation_are_joined(tmp_path):
     assert found[is_target].min() > found[~is_target].max()
 
 
+def test_pieces_and_versions_have_the_words_of_their_recording(tmp_path):
+    folder = tmp_path / "train"
+    directory(folder, {"s": ["one two three four five", "six"]}, ["s"], 2)
+    names = ("s-0-piece1", "s-0-piece2-version3", "s-1-version2", "s-1")
+    paths = {name: folder / name for name in names}
+    pieces = DataDir(tmp_path / "train-pieces-without2", paths, dict.fromkeys(names, "s"))
+    background = (
+        ContentAttacker(ContentConfig()).fit(TrainingSet(pieces), None, seed=0, jobs=1).model[1]
+    )
+    assert sorted(background) == ["one two", "six", "six", "three four five"]
+
+
 def test_method_is_chosen_on_background_speakers():
     """Speakers who share words but spell with endings of their own: sequences of characters win."""
     rng = np.random.default_rng(4)

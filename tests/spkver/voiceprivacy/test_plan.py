@@ -109,6 +109,31 @@ def test_conversations_add_rows_and_leave_those_of_recordings_as_they_are(tmp_pa
     assert places == {(2, 0, 1)}
 
 
+def test_a_fusion_with_words_has_rows_of_its_own_beside_the_one_without(tmp_path: Path) -> None:
+    """Words are read in the folds as well, where a training set without some speakers has the texts of the whole."""
+    sets = sets_of(tmp_path, "gmm-ubm", "gmm-svm", "content", "fusion", draws=2)
+    for name, source in sets.original.items():
+        for directory in (source, *sets.versions[name]):
+            directory.path.mkdir()
+            lines = [f"{utterance} some words\n" for utterance in directory.recordings]
+            (directory.path / "text").write_text("".join(lines))
+    run = Run(tmp_path / "out", jobs=1, quiet=True)
+    plan = make_plan(run, sets, KNOWN, suffix=SUFFIX, seed=0)
+    assert plan.names == {"train": ["gmm-ubm", "gmm-svm", "content", "fusion", "fusion-words"]}
+    for scenario, kind in (("original", "original"), ("semi-informed", "semi-informed")):
+        fused = row(plan, attacker="fusion", scenario=scenario, gender="f", draw=1)
+        worded = row(plan, attacker="fusion-words", scenario=scenario, gender="f", draw=1)
+        assert [one.attacker for one in plan.members(fused)] == ["gmm-ubm", "gmm-svm"]
+        assert [one.attacker for one in plan.members(worded)] == ["gmm-ubm", "gmm-svm", "content"]
+        assert (fused.content, worded.content) == ("", "oracle")
+        folds = rows(plan, attacker="content", folds=kind)
+        assert [one.fold for one in folds] == [1, 2, 3]
+        assert "content" not in plan.left_out["train", kind]
+        attacker = plan.attackers["train"]["content"][1]
+        background = attacker.fit(plan.attacks[folds[0].id].training, None, seed=0, jobs=1).model[1]
+        assert background == ["some words"] * len(plan.attacks[folds[0].id].training.versions[0])
+
+
 def test_inverting_attackers_score_only_invertible_speech(tmp_path: Path) -> None:
     plan = planned(tmp_path, *ATTACKERS)
     inverted = rows(plan, attacker="gmm-ubm-inverted", fold=0, kind="single")
