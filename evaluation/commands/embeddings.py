@@ -13,7 +13,7 @@ from evaluation import embeddings
 from evaluation.commands import shared
 from evaluation.commands.tables import show_rows
 from evaluation.embeddings import Averaging, Embeddings, read_embeddings
-from evaluation.formats import read_trials, write_scores
+from evaluation.formats import read_key, read_trials, write_conversations, write_scores
 from evaluation.linkage import (
     ALIGNMENTS,
     AlignmentSettings,
@@ -21,7 +21,7 @@ from evaluation.linkage import (
     linked_shares,
     linked_vectors,
 )
-from evaluation.trials import read_metadata
+from evaluation.trials import conversation_key, count_conversations, read_metadata
 from evaluation.uncertainty import Resampling
 from evaluation.utility import (
     InferenceRisk,
@@ -55,6 +55,16 @@ _COMPARED = ("none", "centred", "orthogonal", "wasserstein")
     "--trials", required=True, help="List of trials, or a key: which model meets which segment."
 )
 @shared.mean_option
+@number_option(
+    "--utterances",
+    default=1,
+    least=1,
+    help="Recordings of a conversation, a test of one speaker; --trials is a key.",
+)
+@number_option("--seed", help="Seed of the deal of recordings into conversations.")
+@path_option(
+    "--conversations", help="Folder to write the conversations, their key and speakers to."
+)
 @path_option(
     "-o", "--output", required=True, help="Scores to write; the extension says in which format."
 )
@@ -66,6 +76,9 @@ def cosine(
     allow_pickle: bool,
     trials: Path,
     mean: str,
+    utterances: int,
+    seed: int,
+    conversations: Path | None,
     output: Path,
 ) -> None:
     """Score embeddings by their cosine.
@@ -78,14 +91,31 @@ def cosine(
     with --allow-pickle. A folder may hold any of these, Kaldi's archives, or the cache of VoicePrivacy
     (speaker_vectors.pt, id2idx, idx2spk); a pattern in quotes ('xvector.*.scp') stands for several files.
 
+    With --utterances the tested recordings of each speaker are dealt at random into conversations, whose embeddings are
+    averaged. Evaluate them with FOLDER/trials as the key and FOLDER/utt2spk.
+
     Example:
       spkver-eval cosine --enroll enrol.h5 --test trial.h5 --trials trials.txt --output scores.txt
+      spkver-eval cosine --enroll e.h5 --test t.h5 --trials key.txt --utterances 5 --conversations five -o five/scores
     """
+    if (utterances > 1) != (conversations is not None):
+        raise click.UsageError("expected --utterances above 1 with --conversations, or neither")
     listed = read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=model_speakers, allow_pickle=allow_pickle)
     tested = read_embeddings(test, speakers=segment_speakers, allow_pickle=allow_pickle)
+    averaging = Averaging(mean)  # type: ignore[arg-type]
+    if conversations is not None:
+        key = read_key(trials)
+        with errors_of(trials):
+            dealt, tested = embeddings.deal_embeddings(
+                tested, key, utterances, seed=seed, averaging=averaging
+            )
+            listed = conversation_key(key, dealt)
+        speakers_of = dict(zip(tested.ids.tolist(), tested.speakers.tolist(), strict=True))
+        write_conversations(conversations, listed, speakers_of, dealt)
+        click.echo(f"{count_conversations(dealt, utterances)} -> {conversations}")
     with errors_of(trials):
-        scores = embeddings.cosine_scores(enrolled, tested, listed, averaging=Averaging(mean))  # type: ignore[arg-type]
+        scores = embeddings.cosine_scores(enrolled, tested, listed, averaging=averaging)
     write_scores(output, scores)
     for note in enrolled.notes:
         click.echo(f"note: {note}", err=True)

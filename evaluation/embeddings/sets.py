@@ -25,7 +25,7 @@ not utterance by utterance.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -35,11 +35,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.embeddings.copies import find_copies, rounding
 from evaluation.trials import (
+    Key,
     Scores,
     Trials,
     check_dimensions,
     check_index,
     checked_ids,
+    draw_conversations,
     factorise,
     find_rows,
     ids_of,
@@ -619,6 +621,111 @@ def _drawn_rows(embeddings: Embeddings, seed: int) -> NDArray[np.intp]:
         rows[start : start + count] = rows[start : start + count][drawn]
         start += count
     return rows
+
+
+def conversation_vectors(
+    draws: Sequence[Embeddings],
+    conversations: Mapping[str, Sequence[tuple[int, str]]],
+    *,
+    averaging: Averaging | None = None,
+) -> Embeddings:
+    """Return the mean embedding of the recordings of each conversation.
+
+    Parameters
+    ----------
+    draws : sequence of Embeddings
+        Anonymised versions of the recordings, or a single set.
+    conversations : mapping of str to sequence of (int, str)
+        The recordings of each conversation: the place of its version in `draws`, and its id.
+    averaging : Averaging, optional
+
+    Returns
+    -------
+    Embeddings
+        Ids are the names of the conversations, sorted; the speaker is that of the first recording.
+
+    Raises
+    ------
+    DataError
+        If a recording has no embedding, or a vector or a mean has no direction.
+
+    Examples
+    --------
+    >>> tested = Embeddings(["t", "u"], ["x", "x"], np.array([[0.0, 2.0], [2.0, 0.0]]))
+    >>> conversation_vectors([tested], {"one": [(0, "t"), (0, "u")]}).vectors
+    array([[1., 1.]])
+    """
+    row_of = []
+    for embeddings in draws:
+        row_of.append({name: row for row, name in enumerate(embeddings.ids.tolist())})
+    ids = []
+    names = []
+    speakers: dict[str, Any] = {}
+    vectors = []
+    problems = Problems()
+    for name, recordings in conversations.items():
+        for number, recording in recordings:
+            row = row_of[number].get(recording)
+            if row is None:
+                text = f"recording {recording!r} of a conversation has no embedding"
+                problems.add(text, file=draws[number].source or None, remedy="extract it")
+                continue
+            ids.append(f"{number} {recording}")
+            names.append(name)
+            speakers.setdefault(name, draws[number].speakers[row])
+            vectors.append(draws[number].vectors[row])
+    problems.raise_if_any()
+    recorded = Embeddings(np.array(ids, object), np.array(names, object), np.stack(vectors))
+    means = speaker_vectors(recorded, averaging=averaging)
+    owners: NDArray[Any] = np.array([speakers[name] for name in means.names.tolist()], object)
+    return Embeddings(means.names, owners, means.vectors, source=draws[0].source)
+
+
+def deal_embeddings(
+    tested: Embeddings,
+    key: Key,
+    utterances: int,
+    *,
+    seed: int = 0,
+    averaging: Averaging | None = None,
+) -> tuple[dict[str, tuple[str, ...]], Embeddings]:
+    """Deal the tested recordings of a key into conversations, and average their embeddings.
+
+    Parameters
+    ----------
+    tested : Embeddings
+        With their speakers.
+    key : Key
+        Trials of recordings; see `evaluation.trials.conversation_key`.
+    utterances, seed
+        See `evaluation.trials.draw_conversations`.
+    averaging : Averaging, optional
+
+    Returns
+    -------
+    conversations : dict of str to tuple of str
+    means : Embeddings
+        See `conversation_vectors`.
+
+    Raises
+    ------
+    DataError
+        If the speakers are not known, or as `conversation_vectors`.
+    """
+    if not tested.has_speakers:
+        text = "conversations are of one speaker each, and the speakers of these recordings are not known"
+        remedy = "give embeddings with speakers, or a map (utt2spk)"
+        raise DataError(text, file=tested.source or None, remedy=remedy)
+    known = dict(zip(tested.ids.tolist(), tested.speakers.tolist(), strict=True))
+    speakers = {}
+    for segment in key.segment_ids[np.unique(key.segments)].tolist():
+        # without an embedding it is named below
+        speakers[segment] = known.get(segment, segment)
+    (conversations,) = draw_conversations(speakers, utterances, seed=seed)
+    parts = {}
+    for name, recordings in conversations.items():
+        parts[name] = [(0, recording) for recording in recordings]
+    return conversations, conversation_vectors([tested], parts, averaging=averaging)
 
 
 def cosine_scores(

@@ -5,6 +5,7 @@ of SIDEKIT and BOSARIS, each also gzipped; `write_scores` and the others write t
 `Key` and `Trials`.
 """
 
+from evaluation.formats.conversations import read_conversations, write_conversations
 from evaluation.formats.reading import (
     FORMATS,
     KINDS,
@@ -36,12 +37,14 @@ __all__ = [
     "ListFile",
     "check_extension",
     "join",
+    "read_conversations",
     "read_key",
     "read_scores",
     "read_scores_and_key",
     "read_split",
     "read_trials",
     "write_as",
+    "write_conversations",
     "write_key",
     "write_scores",
     "write_text_list",

@@ -1,10 +1,10 @@
 """Plots, as PNG, PDF, SVG or stand-alone TeX by the extension.
 
 `plot_det`, `plot_roc`; over the prior `plot_ece`, `plot_ape` (each normalised too) and `plot_zebra`; `plot_histogram`,
-`plot_reliability`; `plot_zoo` of speakers; `plot_privacy_utility`; `plot_likelihood` of a training; and, for
-linkability, `plot_linkability`, `plot_extrapolation`, `plot_cmc`, `plot_speaker_grid`, `plot_jaccard` and
-`plot_intersections`. Each returns the figure of matplotlib. Keywords of all plots of one pair of axes: ``path`` (files
-to write), ``ax`` (where to draw), ``title``, ``notes``, ``width`` and ``legend``; see
+`plot_reliability`; `plot_zoo` of speakers; `plot_privacy_utility`; `plot_conversations`; `plot_likelihood` of a
+training; and, for linkability, `plot_linkability`, `plot_extrapolation`, `plot_cmc`, `plot_speaker_grid`,
+`plot_jaccard` and `plot_intersections`. Each returns the figure of matplotlib. Keywords of all plots of one pair of
+axes: ``path`` (files to write), ``ax`` (where to draw), ``title``, ``notes``, ``width`` and ``legend``; see
 `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
 """
 
@@ -22,6 +22,7 @@ from evaluation.plots.others import (
     TARGETS,
     VOICES,
     TradeOff,
+    plot_conversations,
     plot_likelihood,
     plot_privacy_utility,
     plot_similarity,
@@ -50,6 +51,7 @@ __all__ = [
     "house_style",
     "plot_ape",
     "plot_cmc",
+    "plot_conversations",
     "plot_det",
     "plot_ece",
     "plot_exposure",

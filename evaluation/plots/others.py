@@ -123,6 +123,46 @@ def plot_privacy_utility(
         )
 
 
+def plot_conversations(
+    systems: Mapping[str, Mapping[int, Interval]], **canvas: Unpack[Canvas]
+) -> Figure:
+    """Plot equal error rates over the number of recordings of one unknown speaker that are scored at once.
+
+    Parameters
+    ----------
+    systems : mapping of str to mapping of int to Interval
+        Rates as fractions, by the number of recordings, for each name in the legend.
+    path, ax, title, notes, width
+        Where and how to draw; see `evaluation.plots.Canvas`.
+
+    Raises
+    ------
+    DataError
+        If no system has rates for two numbers of recordings.
+    """
+    numbers = sorted(set().union(*systems.values()))
+    if len(numbers) < 2:
+        raise DataError("expected equal error rates for two numbers of recordings to plot")
+    entries = []
+    highest = 0.0
+    with style.axes_for(canvas, 7.0, 4.8) as axes:
+        axes.set_xscale("log")
+        for position, (name, rates) in enumerate(systems.items()):
+            look = line_of(position) | {"marker": style.MARKERS[position % len(style.MARKERS)]}
+            x = sorted(rates)
+            y = np.array([[rates[n].value, rates[n].low, rates[n].high] for n in x]).T * 100
+            axes.fill_between(x, y[2], y[1], color=look["color"], alpha=0.14, linewidth=0)
+            axes.plot(x, y[0], **look)
+            ends = f"{y[0][0]:.1f} % with {x[0]}, {y[0][-1]:.1f} % with {x[-1]}"
+            entries.append((look, named(name, ends)))
+            highest = max(highest, float(np.nanmax(y)))
+        ticks = [(number, str(number)) for number in numbers]
+        across = ("Recordings of one speaker at once", numbers[0], numbers[-1], ticks)
+        upright = ("Equal error rate (%)", 0.0, min(max(1.1 * highest, 1.0), 100.0))
+        notes = "Bands: intervals over speakers"
+        return style.finish(axes, canvas, "Conversations", across, upright, entries, notes)
+
+
 def _check_trade_offs(systems: Sequence[TradeOff], targets: Sequence[float]) -> None:
     if not systems:
         raise DataError("expected a system to plot", remedy="give utility and an equal error rate")

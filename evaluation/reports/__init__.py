@@ -67,6 +67,7 @@ from evaluation.reports.rows import Row, interval_from, number
 from evaluation.reports.tables import (
     CSV,
     columns_of,
+    conversation_rows,
     format_latex,
     format_markdown,
     format_outcomes,
@@ -110,6 +111,7 @@ __all__ = [
     "Verdict",
     "Voices",
     "columns_of",
+    "conversation_rows",
     "draw_samples",
     "ends_and_notes",
     "extrapolate_linkage",

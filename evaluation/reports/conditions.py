@@ -186,6 +186,8 @@ class Condition(Row):
         The strongest evidence in any trial.
     cmc : tuple of float, optional
         Share of utterances whose speaker is among the first 1, 2, ... of the enrolled.
+    utterances : int
+        Number of recordings of one unknown speaker that are scored at once.
     """
 
     required = NAMES
@@ -214,6 +216,7 @@ class Condition(Row):
     draws: tuple[Draw, ...] = ()
     worst_case: WorstCase | None = None
     cmc: tuple[float, ...] | None = None
+    utterances: int = 1
 
     @property
     def identity(self) -> tuple[str, str, str, str]:

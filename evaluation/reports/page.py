@@ -11,7 +11,7 @@ from pathlib import Path
 from evaluation.reports.pictures import draw_page
 from evaluation.reports.results import Results, one_error
 from evaluation.reports.rows import number
-from evaluation.reports.tables import FIGURES, table_rows
+from evaluation.reports.tables import FIGURES, conversation_rows, table_rows
 from evaluation.reports.templates import fill
 from evaluation.reports.verdict import judge
 from spkbase.files import write_text
@@ -74,13 +74,20 @@ def render_page(
         verdict = judge(results)
         figures = table_rows(FIGURES, results.outcomes)
         drawn = draw_page(
-            lists, verdict.headlines, results.utility, folder=Path(folder), level=level, name=name
+            lists,
+            verdict.headlines,
+            results.utility,
+            folder=Path(folder),
+            level=level,
+            name=name,
+            conversations=results.by_utterances(),
         )
         values = {
             "results": results,
             "lists": lists,
             "judged": verdict,
             "figures": figures,
+            "spoken": conversation_rows(results),
             "drawn": drawn,
             "base": base,
             "title": title,

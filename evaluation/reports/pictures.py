@@ -21,7 +21,7 @@ from evaluation.metrics import eer, sort_scores
 from evaluation.reports.about import MEASURES, UtilityFigure, Voices
 from evaluation.reports.conditions import GENDERS, Condition, EnrolledSpeaker
 from evaluation.reports.formatting import name_list, short
-from evaluation.reports.outcomes import Outcome
+from evaluation.reports.outcomes import Identity, Outcome
 from evaluation.reports.results import OnList
 from evaluation.reports.verdict import Headline
 from spkbase.errors import DataError
@@ -41,6 +41,9 @@ COLOURS = {
 }
 """Colours of plots, and their names in the page's style sheet, which changes them on a dark screen."""
 
+ByUtterances = Mapping[int, Mapping[Identity, Outcome]]
+"""Outcomes by the number of recordings that are scored at once."""
+
 Picture = dict[str, str]
 """The ``kind`` and the ``svg`` of a plot; if it could not be drawn, ``svg`` is empty and ``problem`` says why."""
 
@@ -58,6 +61,7 @@ class PagePictures:
     matches: list[Picture]
     voices: list[Picture]
     utility: list[Picture]
+    conversations: list[Picture]
 
 
 def draw_page(
@@ -68,6 +72,7 @@ def draw_page(
     folder: Path,
     level: float,
     name: str,
+    conversations: ByUtterances | None = None,
 ) -> PagePictures:
     """Draw all pictures of a page.
 
@@ -85,8 +90,10 @@ def draw_page(
         Coverage of the intervals; NaN if unknown.
     name : str
         Name of the anonymiser.
+    conversations : mapping of int to mapping, optional
+        See `Results.by_utterances`.
     """
-    drawn = PagePictures([], [], [], [], utility_pictures(utility, headlines, name))
+    drawn = PagePictures([], [], [], [], utility_pictures(utility, headlines, name), [])
     genders: dict[str, list[str]] = {}  # sexes of the lists so far
     for position, part in enumerate(lists, 1):
         where = name_list(part.dataset, part.gender)
@@ -97,6 +104,9 @@ def draw_page(
         curves.append(linkability_picture(part.outcomes, level, where, f"curves-{position}"))
         drawn.curves.append((where, curves))
         drawn.speakers.extend(speakers_picture(part.speakers, where, f"speakers-{position}"))
+        if conversations:
+            title = f"conversations-{position}"
+            drawn.conversations.append(conversation_picture(part, conversations, where, title))
         drawn.matches.extend(match_pictures(part.outcomes, where, f"cmc-{position}"))
         genders.setdefault(part.dataset, []).append(part.gender)
         prefix = f"voices-{len(genders)}-{len(genders[part.dataset])}"
@@ -243,6 +253,22 @@ def speakers_picture(speakers: Sequence[EnrolledSpeaker], where: str, name: str)
     return [
         picture("speakers", plots.plot_exposure, values, title=f"Speakers of {where}", name=name)
     ]
+
+
+def conversation_picture(
+    part: OnList, conversations: ByUtterances, where: str, name: str
+) -> Picture:
+    """Draw the equal error rate of each scenario over the number of recordings that are scored at once."""
+    systems = {}
+    for outcome in part.outcomes:
+        rates = {}
+        for number, outcomes in conversations.items():
+            same = outcomes.get(outcome.identity)
+            if same is not None and same.eer.known:
+                rates[number] = same.eer
+        systems[short(outcome.scenario)] = rates
+    title = f"Several recordings of one speaker: {where}"
+    return picture("conversations", plots.plot_conversations, systems, title=title, name=name)
 
 
 def match_pictures(outcomes: Sequence[Outcome], where: str, name: str) -> list[Picture]:

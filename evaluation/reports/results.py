@@ -146,6 +146,8 @@ class Results(Row, Tabular):
         Averages over lists, as challenges rank by.
     conditions : tuple of Condition
         Every attacker in every scenario on every list of trials.
+    conversations : tuple of Condition
+        The same with several recordings of one unknown speaker at once, if the configuration asks for it.
     utility : tuple of UtilityFigure
         In JSON mappings by measure (wer, wer_to_original, cer, uar or f0), data set, and original or anonymised: a
         number, or value with low and high.
@@ -194,6 +196,7 @@ class Results(Row, Tabular):
     protocol: Protocol = field(default_factory=Protocol)
     averages: tuple[Average, ...] = ()
     conditions: tuple[Condition, ...] = field(metadata={"schema": {"minItems": 1}})
+    conversations: tuple[Condition, ...] = ()
     utility: tuple[UtilityFigure, ...] = field(default=(), metadata={"type": dict[str, Any]})
     checks: tuple[Finding, ...] = field(default=(), metadata={"key": "sanity"})
     pairings: tuple[Pairing, ...] = ()
@@ -254,6 +257,29 @@ class Results(Row, Tabular):
     def sorted_checks(self) -> list[Finding]:
         """The checks, errors and warnings first."""
         return sorted(self.checks, key=lambda check: CHECK_LEVELS.index(check.level))
+
+    def by_utterances(self) -> dict[int, dict[Identity, Outcome]]:
+        """Return the outcomes by the number of recordings that are scored at once; empty without conversations."""
+        if not self.conversations:
+            return {}
+        groups: dict[int, list[Condition]] = {}
+        for condition in self.conversations:
+            groups.setdefault(condition.utterances, []).append(condition)
+        outcomes = {1: {outcome.identity: outcome for outcome in self.outcomes}}
+        for number in sorted(groups):
+            summary = summarise(groups[number])
+            outcomes[number] = {outcome.identity: outcome for outcome in summary}
+        return outcomes
+
+    def longest_conversation(self, dataset: str, gender: str) -> Outcome | None:
+        """Return the outcome with the least privacy of anonymised speech, with the most recordings at once."""
+        by_utterances = self.by_utterances()
+        known = []
+        for outcome in by_utterances.get(max(by_utterances, default=1), {}).values():
+            is_here = outcome.identity[:2] == (dataset, gender)
+            if is_here and outcome.anonymised and outcome.eer.known:
+                known.append(outcome)
+        return min(known, key=attrgetter("eer.value"), default=None)
 
     def datasets(self) -> list[str]:
         """Return the names of the data sets, in the order of the file."""

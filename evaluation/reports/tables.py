@@ -312,6 +312,27 @@ def attacker_rows(results: Results) -> Rows:
     return rows
 
 
+def conversation_rows(results: Results) -> Rows:
+    """Return a row for each scenario of each list and number of recordings of a conversation; none without these."""
+    by_utterances = results.by_utterances()
+    rows = []
+    for outcome in main_outcomes(results.outcomes):
+        for number, outcomes in by_utterances.items():
+            same = outcomes.get(outcome.identity)
+            if same is None:
+                continue
+            row = {
+                "Dataset": _dataset(same),
+                "Scenario": same.scenario,
+                "Recordings": str(number),
+                "Strongest": same.strongest,
+                "EER [%]": written(same.eer.in_percent, ".1f"),
+                "Rank 1 [%]": written(_identified_share(same), ".0f"),
+            }
+            rows.append(row)
+    return rows
+
+
 def format_markdown(results: Results) -> str:
     """Return all tables as Markdown."""
     heading = "# Results"
@@ -364,6 +385,9 @@ def _tables(results: Results) -> dict[str, Rows]:
     if results.outcomes:
         tables["Strongest attacker of each scenario"] = table_rows(FIGURES, results.outcomes)
         tables["EER of each attacker"] = attacker_rows(results)
+    spoken = conversation_rows(results)
+    if spoken:
+        tables["Several recordings of one speaker at once"] = spoken
     return tables
 
 

@@ -19,6 +19,13 @@ from evaluation.trials.columns import (
     numbers_of,
     vectors_of,
 )
+from evaluation.trials.conversations import (
+    Conversations,
+    conversation_key,
+    conversation_scores,
+    count_conversations,
+    draw_conversations,
+)
 from evaluation.trials.ids import checked_ids, factorise, recode
 from evaluation.trials.joining import (
     align,
@@ -79,6 +86,7 @@ __all__ = [
     "SCENARIO_ORDER",
     "TRUTHS",
     "WHOLE_LIST",
+    "Conversations",
     "Key",
     "LabelError",
     "Missing",
@@ -99,9 +107,13 @@ __all__ = [
     "check_index",
     "checked_ids",
     "column_of",
+    "conversation_key",
+    "conversation_scores",
+    "count_conversations",
     "cut_lines",
     "delimiter_of",
     "doubt_speakers",
+    "draw_conversations",
     "factorise",
     "find_rows",
     "find_speakers",

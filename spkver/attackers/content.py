@@ -36,6 +36,7 @@ from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds
 from spkver.attackers import lists
+from spkver.attackers.pieces import ENDING, PIECES, whole_utterance
 from spkver.attackers.protocol import Attack, Learnt, TrainingSet, WithoutSource, naming
 from spkver.datadir import DataDir
 
@@ -43,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 Terms = Sequence[str]
 
+_PART = re.compile(rf"({ENDING})?(-without\d+)?$")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
 _LENGTH = 3  # characters of a sequence
@@ -321,6 +323,7 @@ class ContentAttacker(WithoutSource):
     level: ClassVar[str] = ONE_MODEL
     utterances: ClassVar[int | None] = 0  # it reads transcripts
     hears_voices: ClassVar[bool] = False
+    pools: ClassVar[bool] = True
 
     config: ContentConfig
 
@@ -384,7 +387,7 @@ class ContentAttacker(WithoutSource):
         trials = attack.trials
         models, recordings = lists.match_trials(attack.enrolment[0], attack.tested, trials)
         enrolment = self._read(attack.enrolment[0])
-        tested = self._read(attack.tested)
+        tested = self._tested(attack)
         sessions = lists.sessions_of(models)
         names = sorted(sessions)
         segments = sorted(recordings)
@@ -399,6 +402,16 @@ class ContentAttacker(WithoutSource):
             trials, compare_texts(method, background, enrolled, tests, rows, columns)
         )
 
+    def _tested(self, attack: Attack) -> dict[str, str]:
+        """Return the text of each segment; that of a conversation is joined."""
+        if not attack.conversations:
+            return self._read(attack.tested)
+        versions = list(map(self._read, attack.tests))
+        texts = {}
+        for name, recordings in attack.conversations.items():
+            texts[name] = " ".join(versions[place][recording] for place, recording in recordings)
+        return texts
+
     def _background(self, training: DataDir) -> dict[str, list[str]]:
         """Return the texts of each training speaker; empty if there are none."""
         if not self._file(training).is_file():
@@ -412,12 +425,40 @@ class ContentAttacker(WithoutSource):
         return background
 
     def _file(self, directory: DataDir) -> Path:
+        file = directory.path / self.config.text
         if self.config.folder:
-            return Path(self.config.folder) / directory.name / "text"
-        return directory.path / self.config.text
+            file = Path(self.config.folder) / directory.name / "text"
+        if not file.is_file():
+            # a training set without the speakers of a fold, or in pieces, has the texts of the whole set
+            folder = file.parent
+            whole = folder.with_name(_PART.sub("", folder.name)) / file.name
+            if whole.is_file():
+                return whole
+        return file
 
     def _read(self, directory: DataDir) -> dict[str, str]:
-        return read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
+        """Return the text of each utterance, also of versions and pieces of those that the file lists."""
+        texts = read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
+        for utterance in directory.recordings:
+            whole, piece = whole_utterance(utterance)
+            if utterance not in texts and whole in texts:
+                texts[utterance] = part_of_text(texts[whole], piece)
+        return texts
+
+
+def part_of_text(text: str, piece: int) -> str:
+    """Return the words of a piece of a recording, from 1, or all words for 0: each piece has an equal part of them.
+
+    Examples
+    --------
+    >>> part_of_text("one two three four five", 2), part_of_text("one two", 0)
+    ('three four five', 'one two')
+    """
+    if not piece:
+        return text
+    spoken = text.split()
+    start = len(spoken) * (piece - 1) // PIECES
+    return " ".join(spoken[start : len(spoken) * piece // PIECES])
 
 
 def content_attacker(

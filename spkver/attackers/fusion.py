@@ -43,13 +43,15 @@ _FORMAT = "spkver fusion of attackers"
 @one_line
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion of all attackers that do not read the words, up to a level of knowledge.
+    """A fusion of all attackers up to a level of knowledge.
 
     Attributes
     ----------
     name : str
     highest : str
         Highest level of knowledge allowed for its members, see `evaluation.trials.LEVELS`.
+    words : bool
+        Whether attackers that read the words are members too.
     """
 
     source: ClassVar[None] = None
@@ -59,15 +61,16 @@ class Fusion:
 
     name: str
     highest: str = WHOLE_LIST
+    words: bool = False
 
     @property
     def inverts(self) -> bool:
         """Whether members may invert the anonymisation: then both sides of all trials must be anonymised."""
         return self.highest == INVERTING
 
-    def takes(self, level: str) -> bool:
-        """Return whether an attacker of this level of knowledge may be a member."""
-        return _LEVELS.index(level) <= _LEVELS.index(self.highest)
+    def takes(self, level: str, content: str = "") -> bool:
+        """Return whether an attacker of this level of knowledge may be a member, if it has words by their `content`."""
+        return _LEVELS.index(level) <= _LEVELS.index(self.highest) and (self.words or not content)
 
     def kind(self, training: TrainingSet) -> str:
         """Return the kind of background trials that its weights are trained on.
@@ -80,6 +83,11 @@ class Fusion:
         if self.inverts:
             return "lazy-informed"
         return ORIGINAL
+
+    @property
+    def with_words(self) -> Fusion:
+        """The fusion with the attackers that read the words, which is made if there are any."""
+        return Fusion(f"{self.name}-words", self.highest, words=True)
 
     @property
     def inverting(self) -> Fusion:

@@ -7,6 +7,7 @@ Each version of an anonymised training set is cut separately, so that the pieces
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -48,6 +49,18 @@ def needs_pieces(training: DataDir) -> bool:
 def whole_name(directory: DataDir) -> str:
     """Return the name of a data directory, or of the one whose recordings it holds in pieces."""
     return directory.path.resolve().name.removesuffix(ENDING)
+
+
+def whole_utterance(name: str) -> tuple[str, int]:
+    """Return the utterance that a piece or a version in a fold is made of, and the number of the piece, else 0.
+
+    Examples
+    --------
+    >>> whole_utterance("u1-piece2-version3"), whole_utterance("u1")
+    (('u1', 2), ('u1', 0))
+    """
+    utterance, piece = re.fullmatch(r"(.*?)(?:-piece(\d+))?(?:-version\d+)?", name).groups()  # type: ignore[union-attr]
+    return utterance, int(piece or 0)
 
 
 def count_pieces(training: DataDir) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -82,12 +82,16 @@ class Attack:
         A model of the trials is a speaker, with the utterances that `enrolls` lists. Several are anonymised versions of
         the same speech: whoever enrols speakers and has the anonymiser can make them.
     tested : DataDir
-        A segment of the trials is an utterance. Its speaker is not disclosed: each utterance is a speaker by itself.
+        A segment of the trials is an utterance, or a conversation under the path of one of its recordings. Its speaker
+        is not disclosed: each segment is a speaker by itself.
     trials : Trials
     scenario : str
         What the attacker knows, see `evaluation.trials.SCENARIOS`.
     variants : tuple of DataDir
-        What an attacker listens to in place of `tested`: the same recordings, inverted with different numbers.
+        What an attacker listens to in place of `tested`: the same recordings, inverted with different numbers, or
+        all anonymised versions from which conversations take their recordings.
+    conversations : mapping of str to sequence of (int, str)
+        Where a segment of the trials is a conversation: its recordings, each with its place in `variants`.
     """
 
     training: TrainingSet
@@ -96,6 +100,7 @@ class Attack:
     trials: Trials
     scenario: str = ""
     variants: tuple[DataDir, ...] = ()
+    conversations: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -163,6 +168,10 @@ class Attacker(Protocol):
         """Whether it recognises voices: words and properties of files say nothing about them."""
 
     @property
+    def pools(self) -> bool:
+        """Whether it can score all recordings of a conversation at once; else scores of recordings are averaged."""
+
+    @property
     def learns_from_pieces(self) -> bool:
         """Whether it learns how the recordings of a speaker differ, so that one each must be cut into pieces."""
 
@@ -203,9 +212,10 @@ class Attacker(Protocol):
 
 
 class Defaults:
-    """Defaults of most attackers: they hear voices, score all trials, and keep no backend in a file."""
+    """Defaults of most attackers: they hear voices, score recordings one by one and all trials, and keep no backend."""
 
     hears_voices: ClassVar[bool] = True
+    pools: ClassVar[bool] = False
     learns_from_pieces: ClassVar[bool] = False
     least_speakers: ClassVar[int] = 1
 

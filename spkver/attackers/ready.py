@@ -11,7 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.embeddings import Embeddings, cosine_scores, holds_embeddings, read_embeddings
+from evaluation.embeddings import (
+    Embeddings,
+    conversation_vectors,
+    cosine_scores,
+    holds_embeddings,
+    read_embeddings,
+)
 from evaluation.formats import read_scores
 from evaluation.trials import ONE_MODEL, Scores, align
 from spkbase.errors import ConfigError, DataError, Problems, few
@@ -120,6 +126,7 @@ class ReadyVectors(WithoutSource):
     `spkver.attackers.chain_choice.choose_backend`.
     """
 
+    pools: ClassVar[bool] = True
     utterances: ClassVar[int | None] = UTTERANCES
 
     name: str
@@ -229,12 +236,18 @@ class ReadyVectors(WithoutSource):
         enrolment = attack.enrolment[0]
         models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
         owners = dict(zip(models.segments, models.models, strict=True))
+        asked = [(enrolment, owners)]
+        if attack.conversations:
+            spoken: list[dict[str, str]] = [{} for _ in attack.tests]
+            for recordings in attack.conversations.values():
+                for place, recording in recordings:
+                    spoken[place][recording] = "?"
+            asked += zip(attack.tests, spoken, strict=True)
+        else:
+            asked.append((attack.tested, dict.fromkeys(segments, "?")))
         problems = Problems()
         sides = []
-        for directory, speakers in (
-            (enrolment, owners),
-            (attack.tested, dict.fromkeys(segments, "?")),
-        ):
+        for directory, speakers in asked:
             with problems.noted():
                 sides.append(
                     self._chosen(
@@ -242,7 +255,10 @@ class ReadyVectors(WithoutSource):
                     )
                 )
         problems.raise_if_any()
-        return tuple(sides)
+        enrolled, *tests = sides
+        if attack.conversations:
+            return enrolled, conversation_vectors(tests, attack.conversations)
+        return enrolled, tests[0]
 
     def _chosen(
         self, training: TrainingSet, directory: DataDir, owners: Mapping[str, str], otherwise: str

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -252,6 +253,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
         ),
         _rows("supervector", "a statistical model of each voice, supervectors", _ADAPTED),
         _rows("prosody", "pitch, rhythm and pauses"),
+        _rows("durations", "how long each sound is held, relative to the speaking rate"),
         _rows("content", "spoken words, where there are transcripts"),
         _rows(
             "properties",
@@ -493,6 +495,8 @@ def is_absent(name: str) -> str:
     base = CATALOGUE[name].base
     if base == _TUNED:
         return tuning_is_absent()
+    if base == "durations" and not find_spec("pocketsphinx"):
+        return "it needs pocketsphinx, not installed; get it by: pip install pocketsphinx"
     if base not in (_STRONGER, _WEAKER):
         return ""
     return network_is_absent(base)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from evaluation.embeddings import Embeddings
+from evaluation.embeddings import Embeddings, conversation_vectors
 from evaluation.trials import SCENARIOS, Scores, Trials, align
 from spkbase.configuration import load_config, merged
 from spkbase.errors import ConfigError
@@ -81,7 +81,9 @@ def compared_recordings(attack: Attack) -> Compared:
     """Return the recordings of an attack that its trials compare."""
     enrolment = lists.enrolled_speech(attack.enrolment)
     models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
-    tests = [lists.select(tested, set(segments)) for tested in attack.tests]
+    tests = list(attack.tests)
+    if not attack.conversations:
+        tests = [lists.select(tested, set(segments)) for tested in tests]
     return Compared(models, lists.select(enrolment, set(models.segments)), tests)
 
 
@@ -114,6 +116,7 @@ class VectorAttacker(Comparing):
 
     learns_from_pieces: ClassVar[bool] = True
     least_speakers: ClassVar[int] = 2
+    pools: ClassVar[bool] = True
 
     name: str
     choice: BackendChoice
@@ -167,7 +170,7 @@ class VectorAttacker(Comparing):
         """Score trials with the backend; of several variants of the tested recordings the largest score counts.
 
         A recording counts once, however often it was anonymised: the vectors of its versions are averaged, unless the
-        backend learns from their spread.
+        backend learns from their spread. The vectors of a conversation are averaged before the chain.
         """
         compared = compared_recordings(attack)
         sessions = compared.recordings
@@ -175,7 +178,10 @@ class VectorAttacker(Comparing):
             sessions = lists.enrolled_versions(compared.models)
         enrolled = mean_vectors(vectors(compared.enrolment), sessions)
         backend = of_scenario(model, attack.scenario)
-        return largest_scores(backend, enrolled, map(vectors, compared.tests), attack.trials)
+        tests = list(map(vectors, compared.tests))
+        if attack.conversations:
+            tests = [conversation_vectors(tests, attack.conversations)]
+        return largest_scores(backend, enrolled, tests, attack.trials)
 
 
 def unfit_enrolment(scorer: str, attack: Attack, *, versions: int) -> str:

@@ -230,6 +230,23 @@ def train(
 @path_option(
     "-o", "--output", required=True, metavar="SCORES", help="The extension says in which format."
 )
+@number_option(
+    "--utterances",
+    default=1,
+    least=1,
+    help="Recordings of a conversation, a test of one speaker; --trials is a key.",
+)
+@number_option("--seed", help="Seed of the deal of recordings into conversations.")
+@path_option(
+    "--conversations",
+    metavar="FOLDER",
+    help="Folder to write the conversations, their key and speakers to.",
+)
+@path_option(
+    "--segment-speakers",
+    metavar="UTT2SPK",
+    help="Speakers of the tested utterances, for conversations.",
+)
 @allow_pickle
 def score(
     trained: Path,
@@ -238,24 +255,46 @@ def score(
     trials: Path,
     speakers: Path | None,
     output: Path,
+    utterances: int,
+    seed: int,
+    conversations: Path | None,
+    segment_speakers: Path | None,
     allow_pickle: bool,
 ) -> None:
     """Score trials with BACKEND, which spkver backend train wrote.
 
     A model is an enrolled speaker, with all its vectors, or one enrolled utterance; a segment is a tested utterance.
+    With --utterances the tested utterances of each speaker are dealt at random into conversations, whose vectors are
+    averaged before the chain. Evaluate them with FOLDER/trials as the key and FOLDER/utt2spk.
 
     Example:
       spkver backend score backend.h5 --enroll enrol.h5 --test test.h5 --trials trials.txt --output scores.txt
     """
-    from evaluation.embeddings import read_embeddings, warn_of_enrolled
-    from evaluation.formats import check_extension, read_trials, write_scores
+    from evaluation.embeddings import deal_embeddings, read_embeddings, warn_of_enrolled
+    from evaluation.formats import (
+        check_extension,
+        read_key,
+        read_trials,
+        write_conversations,
+        write_scores,
+    )
+    from evaluation.trials import conversation_key, count_conversations
     from spkver.backend import read_backend, warn_of_trained
 
+    if (utterances > 1) != (conversations is not None):
+        raise click.UsageError("expected --utterances above 1 with --conversations, or neither")
     check_extension(output)
     loaded = read_backend(trained)
     listed = read_trials(trials)
     enrolled = read_embeddings(enroll, speakers=speakers, allow_pickle=allow_pickle)
-    tested = read_embeddings(test, allow_pickle=allow_pickle)
+    tested = read_embeddings(test, speakers=segment_speakers, allow_pickle=allow_pickle)
+    if conversations is not None:
+        key = read_key(trials)
+        dealt, tested = deal_embeddings(tested, key, utterances, seed=seed)
+        listed = conversation_key(key, dealt)
+        speakers_of = dict(zip(tested.ids.tolist(), tested.speakers.tolist(), strict=True))
+        write_conversations(conversations, listed, speakers_of, dealt)
+        click.echo(f"{count_conversations(dealt, utterances)} -> {conversations}")
     with echo_log():
         warn_of_enrolled(enrolled, tested, listed)
         scores = loaded.score(enrolled, tested, listed)

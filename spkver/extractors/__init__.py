@@ -9,6 +9,7 @@ files from published weights. `prosody_vector` measures pitch and rhythm only, `
 
 from spkver.extractors.cues import PROSODY, energy_contour, prosody_vector, session_vector
 from spkver.extractors.directories import check_output, embed, embed_directory
+from spkver.extractors.durations import PHONES, duration_vector, recognise_phones
 from spkver.extractors.filterbanks import kaldi_filterbanks, mel_spectra
 from spkver.extractors.networks import campplus_graph, ge2e_graph, read_built_in
 from spkver.extractors.properties import PROPERTIES, property_vector
@@ -27,6 +28,7 @@ from spkver.extractors.weights import (
 __all__ = [
     "EXTRACTORS",
     "FUNCTION",
+    "PHONES",
     "PROPERTIES",
     "PROSODY",
     "SOURCES",
@@ -36,6 +38,7 @@ __all__ = [
     "ExtractorSettings",
     "campplus_graph",
     "check_output",
+    "duration_vector",
     "embed",
     "embed_directory",
     "energy_contour",
@@ -50,6 +53,7 @@ __all__ = [
     "read_built_in",
     "read_weights",
     "read_wheel",
+    "recognise_phones",
     "session_vector",
     "trained_record",
 ]

@@ -13,6 +13,7 @@ from spkbase.errors import ConfigError, DataError
 from spkbase.showing import one_line
 from spkver.extractors import own
 from spkver.extractors.cues import open_prosody, open_session
+from spkver.extractors.durations import open_durations
 from spkver.extractors.ivector import open_ivector
 from spkver.extractors.networks import open_campplus, open_ge2e, open_onnx
 from spkver.extractors.properties import open_properties
@@ -58,6 +59,7 @@ _KINDS = (
     ),
     Kind("ivector:FOLDER", "i-vectors of what spkver train --system ivector wrote", open_ivector),
     Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
+    Kind("durations", "how long phones last, by PocketSphinx; extra [recognition]", open_durations),
     Kind("session", "noise and channel, from the frames without speech", open_session),
     Kind(
         "properties",

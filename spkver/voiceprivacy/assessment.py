@@ -1,6 +1,7 @@
 """The table of results: a row for each set, sex, scenario and attacker, and figures that combine several rows.
 
     numbers/<set><suffix>/<attacker>.json    rows of an attacker on a set: a new attacker only adds its own file
+    numbers/<set><suffix>-utterances5/       the same of conversations of five recordings
     evidence<suffix>.json                    figures over several attackers
 
 A row is a `Condition`, an entry of ``conditions`` in ``results.json``, see
@@ -21,7 +22,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -50,6 +51,7 @@ from spkbase.files import file_digest, load_json, write_json
 from spkbase.runs import Run, Stage
 from spkbase.work import Work, progress
 from spkver.voiceprivacy.condition_metrics import assess_condition
+from spkver.voiceprivacy.conversations import list_ending
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.scores import Scored
 from spkver.voiceprivacy.sets import POOLED
@@ -80,12 +82,15 @@ class Table:
         The similarity of voices, for each set and sex.
     order : sequence of AttackerOrder
         Attackers with more and with less knowledge, for each set.
+    conversations : sequence of Condition
+        Conditions with several recordings at once, on which the other figures do not depend.
     """
 
     conditions: Sequence[Condition] = ()
     outcomes: Sequence[Outcome] = ()
     similarity: Sequence[Voices] = ()
     order: Sequence[AttackerOrder] = ()
+    conversations: Sequence[Condition] = ()
 
 
 @dataclass(frozen=True)
@@ -120,18 +125,28 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
     """
     run = experiment.run
     experiment.begin("evaluation")
-    groups: dict[tuple[str, str], list[Scored]] = {}
+    groups: dict[tuple[str, str, int], list[Scored]] = {}
     for condition in scores:
-        groups.setdefault((condition.dataset, condition.attacker), []).append(condition)
+        group_key = (condition.dataset, condition.attacker, condition.utterances)
+        groups.setdefault(group_key, []).append(condition)
     with run.timed("evaluation"):
         stages = []
-        rows: dict[tuple[str, ...], Condition] = {}
+        rows: dict[tuple[Any, ...], Condition] = {}
         for group in progress(groups.values(), description="evaluation", total=len(groups)):
-            stages.append(_numbers(experiment, group))
-        for stage in stages:
+            stage = _numbers(experiment, group)
+            if group[0].utterances == 1:
+                stages.append(stage)
             for row in stage.value:
-                rows[row.identity] = row
-        conditions = [rows[row.dataset, row.gender, row.scenario, row.attacker] for row in scores]
+                rows[*row.identity, row.utterances] = row
+        conditions = []
+        conversations = []
+        for scored in scores:
+            names = (scored.dataset, scored.gender, scored.scenario, scored.attacker)
+            row = rows[*names, scored.utterances]
+            if scored.utterances == 1:
+                conditions.append(row)
+            else:
+                conversations.append(row)
         evidence = _evidence(experiment, conditions, after=stages)
     experiment.end("evaluation", f"{run.path('numbers')}")
     minima: dict[tuple[str, str, str], dict[str, Minimum | None]] = {}
@@ -140,14 +155,14 @@ def assess(experiment: Experiment, scores: Sequence[Scored]) -> Table:
         minima[identity] = {kind: Minimum.from_dict(entry[kind]) for kind in _KINDS}
     order = list(map(AttackerOrder.from_dict, evidence["order"]))
     similarity = list(map(Voices.from_dict, evidence["similarity"]))
-    return Table(conditions, summarise(conditions, minima), similarity, order)
+    return Table(conditions, summarise(conditions, minima), similarity, order, conversations)
 
 
 def _numbers(experiment: Experiment, group: Sequence[Scored]) -> Stage[list[Condition]]:
     """Return the stage that assesses the conditions of an attacker on a set."""
     run = experiment.run
     config = experiment.config
-    dataset = f"{group[0].dataset}{experiment.suffix}"
+    dataset = f"{group[0].dataset}{experiment.suffix}{list_ending(group[0].utterances)}"
     attacker = group[0].attacker
     digests = {}
     for lists in sorted({condition.lists for condition in group}):
@@ -161,7 +176,7 @@ def _numbers(experiment: Experiment, group: Sequence[Scored]) -> Stage[list[Cond
             _assess_all, run=run, conditions=group, config=config.evaluation, seed=config.seed
         ),
         read=lambda path: list(map(Condition.from_dict, load_json(path))),
-        inputs=[group, digests, config.evaluation, config.seed],
+        inputs=[group, digests, _without_utterances(config.evaluation), config.seed],
         libraries=("numpy", "scipy"),
     )
 
@@ -199,11 +214,16 @@ def _evidence(
         f"evidence{experiment.suffix}.json",
         make=make,
         read=load_json,
-        inputs=[config, seed],
+        inputs=[_without_utterances(config), seed],
         after=after,
         libraries=("numpy", "scipy"),
     )
     return stage.value
+
+
+def _without_utterances(config: EvaluationConfig) -> EvaluationConfig:
+    """Return a configuration that is equal for all numbers of recordings: further ones change no other figures."""
+    return replace(config, utterances=(1,))
 
 
 def _by_list(conditions: Sequence[Condition]) -> list[list[Condition]]:

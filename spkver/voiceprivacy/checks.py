@@ -61,7 +61,7 @@ FEW_TRAINING_SPEAKERS = 100
 # kinds of attackers
 _NO_SPEECH = ("properties", "session")
 _NO_VOICE = (*_NO_SPEECH, "content")
-_NO_VOICE_PRINT = (*_NO_VOICE, "prosody", "fusion")
+_NO_VOICE_PRINT = (*_NO_VOICE, "prosody", "durations", "fusion")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
 _STATES = {

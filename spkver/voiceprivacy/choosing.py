@@ -143,6 +143,9 @@ def attackers_run(config: Config, conditions: Sequence[Condition] = ()) -> Attac
         if spec.kind == "fusion" and fusion in served:
             explained[fusion] = f"{spec.summary}, with attackers that invert the anonymisation"
             inverting.add(fusion)
+        reading = Fusion(name).with_words.name
+        if spec.kind == "fusion" and reading in served:
+            explained[reading] = f"{spec.summary}, with attackers that read the words"
     missing = []
     if conditions:
         missing = [name for name in explained if name not in served]

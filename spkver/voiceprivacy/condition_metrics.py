@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from evaluation import linkage
 from evaluation.calibration import closed_set_scores
-from evaluation.formats import read_key, read_scores
+from evaluation.formats import read_conversations, read_key, read_scores
 from evaluation.metrics import Evidence, Metrics, WorstCase, eer, sort_scores, tag, worst_case
 from evaluation.reports import (
     ClosedSet,
@@ -37,7 +37,15 @@ from evaluation.reports import (
     draw_samples,
     ends_and_notes,
 )
-from evaluation.trials import Key, Scores, align, find_rows, read_speakers, split_scores
+from evaluation.trials import (
+    Key,
+    Scores,
+    align,
+    count_conversations,
+    find_rows,
+    read_speakers,
+    split_scores,
+)
 from evaluation.uncertainty import (
     AT_ONCE,
     Interval,
@@ -127,6 +135,8 @@ def assess_condition(
         ranks = draw.ranks if is_ranked else None
         of_speakers.append(figures_of_speakers(draw.scores, key, sexes, ranks))
     notes |= closed_notes
+    if condition.utterances > 1:
+        notes["conversations"] = _told(output / condition.lists, condition.utterances)
     if condition.lacking:
         missing = " and ".join(map(str, condition.lacking))
         notes["draws"] = f"no scores of draw {missing}: means over the other {len(draws)}"
@@ -157,7 +167,13 @@ def assess_condition(
         draws=_draws(condition.scores, of_draws, closed_of_draws),
         worst_case=worst_of(evidence),
         cmc=match_by_rank(tables) if tables else None,
+        utterances=condition.utterances,
     )
+
+
+def _told(lists: Path, utterances: int) -> str:
+    """Return how many conversations a list has, in words."""
+    return count_conversations(read_conversations(lists), utterances)
 
 
 def mean_of(values: Sequence[Any]) -> Any:

@@ -25,6 +25,7 @@ _RATES = {
     **{"campplus": 48, "campplus-tuned": 48, "ge2e": 16},
     # of runs with them alone, on a machine that did other work too: less exact
     **{"ivector": 30, "prosody": 20, "content": 1, "properties": 4, "session": 15},
+    **{"durations": 250},
     # a reversal needs no estimate of the number
     **{"inverted": 42, "reversed": 28, "adapted": 2, "self-trained": 6},
 }

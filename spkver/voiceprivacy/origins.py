@@ -38,6 +38,9 @@ def origins_of(
             members = [origins[name] for name in row.members]
             if kind == "pooled":
                 origins[row.id] = run.origin(title, after=members)
+            elif kind == "conversation":
+                parts = speech.dealt[row.trials].parts(row.draw, len(members))
+                origins[row.id] = run.origin(title, inputs=parts, after=members)
             elif kind == "fusion":
                 background = speech.backgrounds[row.background]
                 both = map(stamp, (background.original, *background.anonymised))
@@ -61,6 +64,8 @@ def _inputs(row: Row, speech: Speech, record: Any, seed: int) -> list[Any]:
     if row.inversion:
         record = {"inversion": speech.inversions[row.background].record, "base": record}
     inputs = [record, seed, attack.trials]
+    if row.utterances > 1:
+        inputs.append(attack.conversations)
     if row.fold:
         inputs += [attack.scenario, sorted(set(attack.training.versions[0].speakers.values()))]
     return inputs
@@ -74,5 +79,5 @@ def _used(row: Row, speech: Speech) -> list[DataDir]:
     if row.inversion:
         used = [background.original, *background.anonymised]
     if not row.fold:
-        used += [*attack.enrolment, attack.tested]
+        used += [*attack.enrolment, *attack.tests]
     return used

@@ -20,23 +20,25 @@ from spkbase.files import fingerprint
 from spkbase.runs import Run, Stamp
 from spkbase.showing import one_line
 from spkver.attackers import Attack, Attacker, Fold
+from spkver.voiceprivacy.conversations import deal_sets
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.facts import Facts
 from spkver.voiceprivacy.origins import origins_of
 from spkver.voiceprivacy.plan_rows import (
     Attackers,
     Chosen,
+    conversation_rows,
     fold_rows,
     fused_rows,
+    fusible,
     fusions_of,
     lists_of,
     pooled_rows,
     single_rows,
-    voices,
 )
 from spkver.voiceprivacy.rows import FoldKind, Row, write_plan
 from spkver.voiceprivacy.sets import Sets, noted_each
-from spkver.voiceprivacy.speech import Speech, add_derived, speech_of
+from spkver.voiceprivacy.speech import Speech, add_conversations, add_derived, speech_of
 from spkver.voiceprivacy.trial_lists import write_lists
 
 PLAN = "plan.csv"
@@ -136,16 +138,42 @@ def plan_attacks(experiment: Experiment, sets: Sets, facts: Facts) -> Plan:
     experiment.begin("plan")
     run = experiment.run
     with run.timed("plan"):
-        write_lists(run, sets)
-        plan = make_plan(run, sets, facts, suffix=experiment.suffix, seed=experiment.config.seed)
+        config = experiment.config
+        plan = make_plan(
+            run,
+            sets,
+            facts,
+            suffix=experiment.suffix,
+            seed=config.seed,
+            utterances=config.evaluation.utterances,
+        )
+        write_lists(run, sets, plan.speech.dealt)
         write_plan(run.path(PLAN), (*plan.rows, *plan.of_folds))
     text = f"{len(plan.rows)} lists of trials, {len(plan.of_folds)} of folds of the background,"
     experiment.end("plan", f"{text} {len(plan.due(run))} without scores: {run.path(PLAN)}")
     return plan
 
 
-def make_plan(run: Run, sets: Sets, facts: Facts, *, suffix: str, seed: int) -> Plan:
+def make_plan(
+    run: Run,
+    sets: Sets,
+    facts: Facts,
+    *,
+    suffix: str,
+    seed: int,
+    utterances: Sequence[int] = (1,),
+) -> Plan:
     """Return the plan of all attacks on some sets; no recording is read, and nothing is written.
+
+    Parameters
+    ----------
+    run : Run
+    sets : Sets
+    facts : Facts
+    suffix : str
+    seed : int
+    utterances : sequence of int
+        Numbers of recordings of a conversation.
 
     Raises
     ------
@@ -156,7 +184,7 @@ def make_plan(run: Run, sets: Sets, facts: Facts, *, suffix: str, seed: int) -> 
     add_derived(speech, facts, run, seed=seed)
     attackers = _attackers_by_name(sets)
     single = single_rows(lists_of(sets, suffix), attackers, speech, facts)
-    members = voices(single.rows, attackers)
+    members = fusible(single.rows, attackers)
     fused = []
     names: dict[str, list[str]] = {}
     for training in sets.training_sets:
@@ -169,11 +197,20 @@ def make_plan(run: Run, sets: Sets, facts: Facts, *, suffix: str, seed: int) -> 
             if spec.kind != "fusion":
                 names[training].append(name)
         names[training] += map(attrgetter("name"), fusions)
-    pooled = pooled_rows([*single.rows, *fused], sets, suffix)
-    rows = _in_order([*single.rows, *fused, *pooled], sets)
+    add_conversations(speech, deal_sets(sets, utterances, seed=seed))
+    spoken = conversation_rows([*single.rows, *fused], attackers, utterances)
+    of_conversations = []
+    for row, draws in spoken.values():
+        of_conversations.append(row)
+        if row.kind == "single":
+            single.records[row.id] = [single.records[draw.id] for draw in draws]
+    pooled = pooled_rows([*single.rows, *fused, *of_conversations], sets, suffix)
+    rows = _in_order([*single.rows, *fused, *of_conversations, *pooled], sets)
     folds = fold_rows(fused, members, attackers, speech, seed=seed)
     attacks = {}
-    for row in (*single.rows, *folds.rows):
+    for row in (*rows, *folds.rows):
+        if row.kind != "single":
+            continue
         spec, attacker = attackers[row.background][row.attacker]
         attacks[row.id] = speech.derived_attack(row, spec, attacker)
     records = single.records | folds.records

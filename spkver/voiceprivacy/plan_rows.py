@@ -16,6 +16,8 @@ times, an attacker enrols with all versions; a network inverts two of them. Each
 separately, in its own folder.
 
 A fusion is a row whose members are rows; its weights are learnt from folds of the background, which have rows too.
+Conversations have rows of their own, after those of single recordings: an attacker scores all recordings at once, or
+the members of the row are the scores of single recordings.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from spkver.attackers import (
     fold_attacks,
     why_not,
 )
+from spkver.voiceprivacy.conversations import list_ending
 from spkver.voiceprivacy.facts import Facts
 from spkver.voiceprivacy.rows import FoldKind, Row
 from spkver.voiceprivacy.sets import POOLED, Sets, noted_each
@@ -162,39 +165,46 @@ def single_row(listed: Row, spec: Spec, attacker: Attacker) -> Row:
     )
 
 
-def fusions_of(rows: Iterable[Row], attackers: Mapping[str, Chosen]) -> list[Fusion]:
-    """Return the fusions of a training set; each has a variant with attackers that invert, if there are any.
+def fusions_of(rows: Sequence[Row], attackers: Mapping[str, Chosen]) -> list[Fusion]:
+    """Return the fusions of a training set, with variants for attackers that invert, and for those that read words.
 
     Parameters
     ----------
-    rows : iterable of Row
-        Those that fusions take, see `voices`.
+    rows : sequence of Row
+        Those that fusions take, see `fusible`.
     attackers : mapping of str to (Spec, Attacker)
         By name.
     """
     can_invert = any(row.level == INVERTING for row in rows)
+    can_read = any(row.content for row in rows)
     fusions = []
     for spec, attacker in attackers.values():
         if spec.kind == "fusion":
             fusions.append(attacker)
             if can_invert:
                 fusions.append(attacker.inverting)
+            if can_read:
+                fusions.append(attacker.with_words)
     return fusions
 
 
-def voices(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
-    """Return the rows that fusions take: words and properties of files say nothing about voices."""
-    return [row for row in rows if attackers[row.background][row.attacker][1].hears_voices]
+def fusible(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
+    """Return the rows that fusions take, of voices and words: properties of files say nothing about people."""
+    taken = []
+    for row in rows:
+        if row.content or attackers[row.background][row.attacker][1].hears_voices:
+            taken.append(row)
+    return taken
 
 
 def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]:
     """Return the rows of a fusion: the trial lists that at least one of its members scores.
 
-    A fusion with attackers that invert is for lists that one of them scores.
+    A fusion with attackers that invert, or that read words, is for lists that one of them scores.
     """
     lists: dict[str, list[Row]] = {}
     for row in rows:
-        if fusion.takes(row.level):
+        if fusion.takes(row.level, row.content):
             lists.setdefault(row.list_name, []).append(row)
     fused = []
     for folder, members in lists.items():
@@ -202,6 +212,9 @@ def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]
         level = highest(row.level for row in members)
         scenario = _SCENARIOS[first.scenario]
         if fusion.inverts and not (scenario.enrolment and scenario.trials and level == INVERTING):
+            continue
+        contents = [member.content for member in members if member.content]
+        if fusion.words and not contents:
             continue
         training = speech.training[first.background, first.training]
         if len(set(training.versions[0].speakers.values())) < LEAST_SPEAKERS:
@@ -213,7 +226,7 @@ def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]
             kind="fusion",
             attacker=fusion.name,
             level=level,
-            content="",
+            content="".join(contents[:1]),
             inversion="",
             folds=fusion.kind(training),
             members=tuple(member.id for member in members),
@@ -222,12 +235,64 @@ def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]
     return fused
 
 
+def conversation_rows(
+    rows: Sequence[Row], attackers: Attackers, utterances: Sequence[int]
+) -> dict[str, tuple[Row, list[Row]]]:
+    """Return the rows of conversations for the rows of single recordings.
+
+    Where an attacker cannot score several recordings at once, and in a reversal, which inverts each recording by a
+    number of its own, the members are the rows of single recordings.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Rows of attackers and fusions on sets.
+    attackers : mapping
+    utterances : sequence of int
+        Numbers of recordings of a conversation; 1 adds no rows.
+
+    Returns
+    -------
+    dict of str to (Row, list of Row)
+        Each row of conversations by its id, with the rows of the versions that its recordings come from.
+    """
+    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in rows:
+        identity = (row.dataset, row.gender, row.scenario, row.attacker)
+        groups.setdefault(identity, []).append(row)
+    made = {}
+    for number in utterances:
+        if number == 1:
+            continue
+        ending = list_ending(number)
+        for draws in groups.values():
+            for row in draws:
+                pools = row.kind == "single" and row.inversion != "reversed"
+                if pools:
+                    pools = attackers[row.background][row.attacker][1].pools
+                values: dict[str, Any] = {"kind": "single", "members": ()}
+                if not pools:
+                    members = tuple(draw.id for draw in draws)
+                    values = {"kind": "conversation", "members": members}
+                spoken = replace(
+                    row,
+                    id=f"{row.list_name}{ending}/{row.attacker}",
+                    tested=tuple(draw.tested[0] for draw in draws),
+                    trials=f"{row.trials}{ending}",
+                    utterances=number,
+                    **values,
+                )
+                made[spoken.id] = (spoken, draws)
+    return made
+
+
 def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
     """Return the rows of both sexes together, where an attacker has rows of both."""
     datasets = {dataset.name: dataset for dataset in sets.datasets}
-    groups: dict[tuple[str, str, str, int], list[Row]] = {}
+    groups: dict[tuple[str, str, str, int, int], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.dataset, row.scenario, row.attacker, row.draw), []).append(row)
+        identity = (row.dataset, row.scenario, row.attacker, row.draw, row.utterances)
+        groups.setdefault(identity, []).append(row)
     pooled = []
     for members in groups.values():
         first = members[0]
@@ -238,13 +303,14 @@ def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
         drawn = suffix if first.draw == 1 else f"{suffix}-draw{first.draw}"
         tested = trial_name(dataset, POOLED, drawn if scenario.trials else "")
         enrolled = dataset.enrolls + (suffix if scenario.enrolment else "")
+        ending = list_ending(first.utterances)
         row = replace(
             first,
-            id=f"{SCORES}/{first.training}/{enrolled}-{tested}/{first.attacker}",
+            id=f"{SCORES}/{first.training}/{enrolled}-{tested}{ending}/{first.attacker}",
             kind="pooled",
             gender=POOLED,
             tested=tuple(chain.from_iterable(member.tested for member in members)),
-            trials=trial_name(dataset, POOLED),
+            trials=trial_name(dataset, POOLED) + ending,
             members=tuple(member.id for member in members),
         )
         pooled.append(row)

@@ -34,7 +34,7 @@ from evaluation.reports import (
 from evaluation.trials import REVERSAL
 from spkbase.configuration import to_dict
 from spkbase.errors import DataError
-from spkbase.files import file_digest, load_json, to_json, write_text
+from spkbase.files import file_digest, format_table, load_json, to_json, write_text
 from spkbase.runs import Run
 from spkbase.version import versions
 from spkver.corpora import is_simulated
@@ -151,6 +151,7 @@ def _results(
         protocol=challenge_protocol(table.conditions, config, anonymiser),
         averages=tuple(averages(rows, config)),
         conditions=tuple(table.conditions),
+        conversations=tuple(table.conversations),
         utility=tuple(utility),
         pairings=read_pairings(run, suffix),
         config=to_dict(config),
@@ -302,6 +303,9 @@ def _shown(run: Run, results: Results) -> str:
         if finding.level == "warning" and finding.check not in _IN_THE_VERDICT:
             warnings.append(f"Warning ({finding.check}): {finding.text}")
     lines = [table, ""]
+    spoken = reports.conversation_rows(results)
+    if spoken:
+        lines += [format_table(spoken), ""]
     if warnings:
         lines += [*warnings, ""]
     lines.append(results.verdict)

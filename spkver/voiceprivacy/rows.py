@@ -17,7 +17,7 @@ from spkbase.errors import DataError
 from spkbase.files import format_csv, without_formula, write_text
 from spkbase.showing import one_line
 
-Kind = Literal["single", "fusion", "pooled"]
+Kind = Literal["single", "fusion", "conversation", "pooled"]
 FoldKind = tuple[str, str]
 """A training set, and the kind of trials that are made of it: "original" or a scenario."""
 
@@ -51,8 +51,9 @@ class Row:
     folds : str
         Kind of the folds that the row belongs to, or that the weights of a fusion are learnt from: "original" or a
         scenario.
-    kind : {"single", "fusion", "pooled"}
-        Whether an attacker scores the trials, or the scores of other rows are fused, or those of both sexes joined.
+    kind : {"single", "fusion", "conversation", "pooled"}
+        Whether an attacker scores the trials, or the scores of other rows are fused, those of the recordings of a
+        conversation averaged, or those of both sexes joined.
     attacker : str
         Name of the attacker or fusion, in folders and tables; empty for a list of trials that no attacker has yet.
     level, content : str
@@ -60,7 +61,9 @@ class Row:
     inversion : {"", "inverted", "reversed"}
         Whether an estimated inversion of enrolment and test is scored, or several inversions of the test.
     members : tuple of str
-        Ids of the rows whose scores are fused or joined.
+        Ids of the rows whose scores are fused, averaged or joined.
+    utterances : int
+        Number of recordings of a conversation, which is a segment of the trials; 1: segments are recordings.
     """
 
     id: str
@@ -81,6 +84,7 @@ class Row:
     content: str = ""
     inversion: str = ""
     members: tuple[str, ...] = ()
+    utterances: int = 1
 
     @property
     def file(self) -> str:
@@ -141,7 +145,7 @@ def _row(cells: dict[str, str]) -> Row:
     values: dict[str, Any] = {name: _without_guard(cell) for name, cell in cells.items()}
     for name in ("enrolment", "tested", "members"):
         values[name] = tuple(shlex.split(values[name]))
-    for name in ("draw", "fold"):
+    for name in ("draw", "fold", "utterances"):
         values[name] = int(values[name])
     if values["kind"] not in get_args(Kind):
         raise ValueError(f"kind {values['kind']!r} is none of {', '.join(get_args(Kind))}")

@@ -21,7 +21,7 @@ import numpy as np
 
 from evaluation.formats import read_scores, write_scores
 from evaluation.reports import FusionWeights
-from evaluation.trials import INVERTING, ONE_MODEL, SCENARIOS, Scores
+from evaluation.trials import INVERTING, ONE_MODEL, SCENARIOS, Scores, conversation_scores
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run, Stage, Stamp
@@ -42,7 +42,6 @@ from spkver.voiceprivacy.plan import Plan
 from spkver.voiceprivacy.plan_rows import highest
 from spkver.voiceprivacy.rows import FoldKind, Row
 from spkver.voiceprivacy.sets import POOLED, Dataset, Sets
-from spkver.voiceprivacy.trial_lists import trial_name
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +74,8 @@ class Scored:
         Draws that exist but that the attacker could not score.
     weights : tuple of str
         Files that hold the weights of a fusion.
+    utterances : int
+        Number of recordings of a conversation; 1: segments of the trials are recordings.
     """
 
     dataset: str
@@ -89,6 +90,7 @@ class Scored:
     tested: tuple[int, ...] = ()
     lacking: tuple[int, ...] = ()
     weights: tuple[str, ...] = ()
+    utterances: int = 1
 
 
 def score(
@@ -106,7 +108,8 @@ def score(
     Returns
     -------
     list of Scored
-        By set, scenario, sex and attacker; pooled trials follow the trials of each sex.
+        By set, scenario, number of recordings of a conversation, sex and attacker; pooled trials follow the trials of
+        each sex.
 
     Raises
     ------
@@ -128,19 +131,24 @@ def score(
                 scoring.single(row)
         for (dataset, _), group in groupby(plan.rows, lambda row: (row.dataset, row.scenario)):
             rows = list(group)
-            singles = [row for row in rows if row.kind == "single"]
-            for row in singles:
-                scoring.single(row)
-            for _, listed in groupby(singles, lambda row: row.gender):
+            for row in rows:
+                if row.kind == "single":
+                    scoring.single(row)
+            of_recordings = [row for row in rows if row.kind == "single" and row.utterances == 1]
+            for _, listed in groupby(of_recordings, lambda row: row.gender):
                 _raise_if_all_failed(list(listed), plan, failures, outside)
             for row in rows:
                 if row.kind == "fusion":
                     scoring.fusion(row)
+                elif row.kind == "conversation":
+                    scoring.conversation(row)
                 elif row.kind == "pooled":
                     scoring.pooled(row)
             for row in rows:
                 failures.tell(row)
-            conditions += _conditions(scoring, sets, datasets[dataset], rows)
+            for number in experiment.config.evaluation.utterances:
+                same = [row for row in rows if row.utterances == number]
+                conditions += _conditions(scoring, sets, datasets[dataset], same)
     experiment.end(
         "scores", f"{len(conditions)} conditions by {', '.join(experiment.config.attackers)}"
     )
@@ -187,6 +195,28 @@ class _Scoring:
             names = sorted({member.attacker for member in members} - lost)
             origin = self.run.origin(origin.name, inputs=names, after=[origin])
         self._stage(row, origin, partial(self._fused, row, members))
+
+    def conversation(self, row: Row) -> None:
+        """Average the scores of the recordings of conversations, if all versions of the trials have scores."""
+        members = self.members(row)
+        if len(members) == len(row.members):
+            self._stage(row, self.plan.origins[row.id], partial(self._spoken, row, members))
+
+    def _spoken(self, row: Row, members: Sequence[Row]) -> Scores:
+        """Return the mean scores of conversations; of a fusion, the sums of its log-likelihood ratios."""
+        parts = self.plan.speech.dealt[row.trials].parts(row.draw, len(members))
+        recordings: list[set[str]] = [set() for _ in members]
+        conversations = {}
+        for name, numbered in parts.items():
+            conversations[name] = tuple(recording for _, recording in numbered)
+            for place, recording in numbered:
+                recordings[place].add(recording)
+        chosen = []
+        for scores, spoken in zip(self.read(members), recordings, strict=True):
+            is_spoken = np.array([name in spoken for name in scores.segment_ids.tolist()])
+            chosen.append(scores.subset(is_spoken[scores.segments]))
+        is_fused = members[0].kind == "fusion"
+        return conversation_scores(joined(chosen), conversations, summed=is_fused)
 
     def pooled(self, row: Row) -> None:
         """Join the scores of both sexes if there are scores of both."""
@@ -371,7 +401,7 @@ def _condition(
         gender=first.gender,
         scenario=first.scenario,
         attacker=first.attacker,
-        lists=f"lists/{trial_name(dataset, first.gender)}",
+        lists=f"lists/{first.trials}",
         scores=scores,
         made_from=tuple(made_from),
         level=_level(scoring, first),
@@ -379,6 +409,7 @@ def _condition(
         tested=tuple(len(np.unique(plan.speech.trials[row.trials].segments)) for row in lists),
         lacking=tuple(draw for draw in range(1, 1 + n_draws) if draw not in draws),
         weights=tuple(dict.fromkeys(weights)),
+        utterances=first.utterances,
     )
 
 

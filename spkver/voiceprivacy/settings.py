@@ -108,12 +108,15 @@ class EvaluationConfig:
         Target priors of the detection costs, as in `spkver-eval metrics`.
     sizes : tuple of int
         Numbers of enrolled speakers at which linkability is given; empty: all numbers.
+    utterances : tuple of int
+        Numbers of recordings of one unknown speaker that attackers score at once, such as 1 and 5; 1 is among them.
     """
 
     resamples: int = 500
     level: float = 0.95
     priors: tuple[str, ...] = ("0.001", "0.01", "0.05", "0.5")
     sizes: tuple[int, ...] = ()
+    utterances: tuple[int, ...] = (1,)
 
     def __post_init__(self) -> None:
         is_number = self.resamples != 1 and 0 <= self.resamples <= MOST_RESAMPLES
@@ -121,6 +124,10 @@ class EvaluationConfig:
         _expect("evaluation.level", self.level, "a number between 0 and 1", 0 < self.level < 1)
         are_sizes = all(size >= 2 for size in self.sizes)
         _expect("evaluation.sizes", self.sizes, "whole numbers of at least 2", are_sizes)
+        are_numbers = min(self.utterances, default=0) == 1
+        are_once = len(set(self.utterances)) == len(self.utterances)
+        expected = "1 and whole numbers above it, each once"
+        _expect("evaluation.utterances", self.utterances, expected, are_numbers and are_once)
 
 
 @dataclass(frozen=True)

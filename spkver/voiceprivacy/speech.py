@@ -26,6 +26,7 @@ from spkver.attackers import (
     select,
 )
 from spkver.datadir import DataDir, enrolment, without_labels
+from spkver.voiceprivacy.conversations import Dealt
 from spkver.voiceprivacy.facts import Facts
 from spkver.voiceprivacy.rows import FoldKind, Row
 from spkver.voiceprivacy.sets import Sets
@@ -45,6 +46,8 @@ class Speech:
     directories : dict of str to DataDir
         Enrolment, with no other utterances than those to enrol, and tested recordings, without labels.
     trials : dict of str to Trials
+    dealt : dict of str to Dealt
+        Conversations, by the name of their list of trials.
     inversions : dict of str to Inversion
         By the training set.
     in_pieces : dict of str to TrainingSet
@@ -57,6 +60,7 @@ class Speech:
     training: dict[tuple[str, str], TrainingSet] = field(default_factory=dict, repr=False)
     directories: dict[str, DataDir] = field(default_factory=dict, repr=False)
     trials: dict[str, Trials] = field(default_factory=dict, repr=False)
+    dealt: dict[str, Dealt] = field(default_factory=dict, repr=False)
     inversions: dict[str, Inversion] = field(default_factory=dict, repr=False)
     in_pieces: dict[str, TrainingSet] = field(default_factory=dict, repr=False)
     pieces: dict[Path, tuple[DataDir, Mapping[str, int]]] = field(default_factory=dict, repr=False)
@@ -66,7 +70,17 @@ class Speech:
         training = self.training[row.background, row.training]
         enrolled = tuple(self.directories[name] for name in row.enrolment)
         tested = self.directories[row.tested[0]]
-        return Attack(training, enrolled, tested, self.trials[row.trials], row.scenario)
+        attack = Attack(training, enrolled, tested, self.trials[row.trials], row.scenario)
+        if row.utterances == 1:
+            return attack
+        versions = tuple(self.directories[name] for name in row.tested)
+        parts = self.dealt[row.trials].parts(row.draw, len(versions))
+        paths = {}
+        for name, recordings in parts.items():
+            place, recording = recordings[0]
+            paths[name] = versions[place].recordings[recording]
+        tested = without_labels(replace(tested, recordings=paths))
+        return replace(attack, tested=tested, variants=versions, conversations=parts)
 
     def derived_attack(self, row: Row, spec: Spec, attacker: Any) -> Attack:
         """Return the attack of a row on the speech that its attacker works on: inverted, or cut into pieces.
@@ -82,9 +96,14 @@ class Speech:
             inversion = self.inversions[row.background]
             most = INVERTED_DRAWS if spec.is_network else None
             enrolled = tuple(inversion.planned(directory) for directory in attack.enrolment[:most])
-            tested = inversion.planned(attack.tested, is_tested=True)
+            tested = attack.tested
+            if not attack.conversations:
+                tested = inversion.planned(tested, is_tested=True)
+            variants = tuple(inversion.planned(part, is_tested=True) for part in attack.variants)
             training = replace(attack.training, on_anonymised=False)
-            attack = replace(attack, training=training, enrolment=enrolled, tested=tested)
+            attack = replace(
+                attack, training=training, enrolment=enrolled, tested=tested, variants=variants
+            )
         if row.fold or not attacker.learns_from_pieces:
             return attack
         return replace(attack, training=self.cut(row.background, attack.training))
@@ -133,6 +152,13 @@ def speech_of(sets: Sets, suffix: str) -> Speech:
             for directory in (sets.original[name], *sets.versions[name]):
                 speech.directories[directory.path.name] = without_labels(directory)
     return speech
+
+
+def add_conversations(speech: Speech, dealt: Mapping[str, Dealt]) -> None:
+    """Add the lists of trials of conversations."""
+    for name, conversations in dealt.items():
+        speech.dealt[name] = conversations
+        speech.trials[name] = conversations.key.trials()
 
 
 def training_name(suffix: str, *, on_anonymised: bool) -> str:

@@ -1,6 +1,7 @@
 """The command `cosine`: what it takes, and what it says of what is wrong."""
 
 import pickle
+import re
 import struct
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from command_lines import passes, refused
 
-from evaluation.formats.reading import read_scores
+from evaluation.formats.reading import read_key, read_scores
 
 VECTORS = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [1.0, -1.0]], np.float32)
 TRIALS = "anna t1\nbert t2\nanna t3\n"
@@ -90,3 +91,42 @@ def test_pickles_by_speaker_and_by_utterance_are_read(folder):
     )
     passes(*arguments, "--allow-pickle", "--output", "scores.txt")
     assert read_scores("scores.txt").values == pytest.approx(COSINES)
+
+
+def test_recordings_of_a_speaker_are_scored_at_once(folder):
+    """Of three recordings t1 and t3 are one speaker's; their mean is scored, and the files say who and what it is."""
+    Path("tested").write_text("t1 anna\nt2 bert\nt3 anna\n")
+    pairs = [(model, test) for model in ("anna", "bert") for test in ("t1", "t2", "t3")]
+    kinds = {("anna", "t1"), ("anna", "t3"), ("bert", "t2")}
+    Path("trials").write_text(
+        "".join(f"{m} {t} {'target' if (m, t) in kinds else 'nontarget'}\n" for m, t in pairs)
+    )
+    several = ("--segment-speakers", "tested", "--utterances", "2", "--conversations", "two")
+    command = (*COMMAND, "--test", "kaldi", "--model-speakers", "utt2spk", *several)
+    result = passes(*command)
+    text = "2 conversations of 2 recordings; 1 has fewer, all recordings of its speaker -> two"
+    assert result.stdout == f"{text}\n4 scores -> scores.txt\n"
+    whose = dict(line.split() for line in Path("two/utt2spk").read_text().splitlines())
+    owner = {speaker: name for name, speaker in whose.items()}
+    found = dict(
+        zip(read_scores("scores.txt").pairs(), read_scores("scores.txt").values, strict=True)
+    )
+    # the mean of t1 (1, 0) and t3 (3, 3) is (2, 1.5)
+    assert found["anna", owner["anna"]] == pytest.approx((0.5 * 2 + 1.5) / (1.25**0.5 * 2.5))
+    assert found["bert", owner["bert"]] == pytest.approx(0.5**0.5)
+    key = read_key("two/trials")
+    assert set(key.subset(key.is_target).pairs()) == {(name, owner[name]) for name in owner}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--utterances", "2"), "expected --utterances above 1 with --conversations, or neither"),
+        (("--conversations", "x"), "expected --utterances above 1 with --conversations"),
+        (("--utterances", "2", "--conversations", "x"), "no label|labels|target"),
+    ],
+)
+def test_incomplete_requests_for_conversations_are_refused(folder, options, says):
+    result = refused(*COMMAND, "--test", "kaldi", "--model-speakers", "utt2spk", *options)
+    assert re.search(says, str(result))
+    assert not Path("scores.txt").exists()

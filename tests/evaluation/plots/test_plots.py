@@ -96,6 +96,9 @@ OTHERS = {
     "privacy_utility": lambda _, **where: plot_privacy_utility(POINTS, **where),
     "exposure": lambda _, **where: plots.plot_exposure([(0.9, "f"), (0.5, "m")], **where),
     "linkability": lambda _, **where: plots.plot_linkability({"L = 3": CURVE}, **where),
+    "conversations": lambda _, **where: plots.plot_conversations(
+        {"a": {1: Interval(0.4, 0.3, 0.5), 5: Interval(0.2, 0.1, 0.3)}}, **where
+    ),
     "cmc": lambda _, **where: plots.plot_cmc({"a": [0.5, 0.8, 1.0]}, **where),
 }
 DRAWN = KINDS | OTHERS

@@ -17,6 +17,7 @@ from gaussian_results import make_results
 from evaluation.reports import comparison
 from evaluation.reports import page as page_module
 from evaluation.reports.comparison import paired_rates
+from evaluation.reports.outcomes import main_outcomes
 from evaluation.reports.page import write_page
 from evaluation.reports.pictures import inline
 from evaluation.reports.results import parse_results
@@ -813,6 +814,25 @@ def test_linkability_within_each_sex_is_labelled(
 
 
 # --- choices, worst cases and voices --------------------------------------------------------------
+
+
+def test_conversations_have_a_table_a_picture_and_a_line_on_the_first_screen(
+    results: dict[str, Any],
+) -> None:
+    single = read(render_page(results, folder="nowhere")).text
+    assert "recordings of one person" not in single
+    several = copy.deepcopy(results["conditions"])
+    for condition in several:
+        condition["utterances"] = 5
+        condition["eer"]["rocch"] /= 4
+    page = render_page(results | {"conversations": several}, folder="nowhere")
+    text = read(page).text
+    assert "With 5 recordings of one person" in text
+    section = page.partition('id="conversations"')[2].partition("</section>")[0]
+    assert "Several recordings of one speaker" in section
+    for condition in main_outcomes(parse_results(results).outcomes):
+        for number, rate in ((1, condition.eer.value), (5, condition.eer.value / 4)):
+            assert f"{100 * rate:.1f}" in section, number
 
 
 def test_the_chosen_backends_show_their_error_rate_over_folds(results: dict[str, Any]) -> None:

@@ -115,6 +115,52 @@ def test_a_test_gets_the_largest_score_over_its_variants(attack):
     assert not np.array_equal(together, alone[0])
 
 
+def spoken(attack, names=("one", "two", "three")):
+    """Two recordings of each speaker as a conversation, from two versions of the tests."""
+    versions = (attack.tested, directory("tested-draw2", TARGETS, 2))
+    parts = {}
+    for name, speaker in zip(names, TARGETS, strict=True):
+        parts[name] = ((0, f"{speaker}-1"), (1, f"{speaker}-0"))
+    paths = {name: versions[0].recordings[part[0][1]] for name, part in parts.items()}
+    tested = DataDir(attack.tested.path, paths, {name: name for name in paths})
+    pairs = [(model, name) for model in TARGETS for name in parts]
+    trials = Trials.from_ids(*map(list, zip(*pairs, strict=True)))
+    return replace(attack, tested=tested, trials=trials, variants=versions, conversations=parts)
+
+
+CHAINS = ("centre", "adapted_cosine", "single_test_cosine", "enrolled_plda", "self_trained_plda")
+
+
+@pytest.mark.parametrize("scorer", CHAINS)
+def test_vectors_of_a_conversation_are_averaged_before_the_chain(attack, scorer):
+    adapted = "" if scorer == "centre" else scorer
+    choice = BackendChoice("mine", (scorer,), adapted=adapted)
+    attacker = VectorAttacker("mine", choice, source=None)
+    found = scores_of(attacker, spoken(attack))
+    versions = spoken(attack).variants
+    means = []
+    for speaker in sorted(TARGETS, key=lambda name: ("a", "c", "b").index(name)):
+        first = vector_of(versions[0].recordings[f"{speaker}-1"])
+        second = vector_of(versions[1].recordings[f"{speaker}-0"])
+        means.append((first + second) / 2)
+    names = np.array(["one", "three", "two"], object)
+    backend = train_chain(vectors(attack.training.original), scorer, seed=1)
+    expected = backend.score(
+        vectors(attack.enrolment[0]),
+        Embeddings(names, names, np.array(means)),
+        spoken(attack).trials,
+    )
+    np.testing.assert_allclose(found, expected.values, atol=1e-9)
+
+
+def test_names_of_conversations_change_no_score(attack):
+    attacker = VectorAttacker("mine", BackendChoice("mine", ("centre",)), source=None)
+    first = spoken(attack)
+    renamed = spoken(attack, ("x9", "x1", "x5"))
+    np.testing.assert_array_equal(scores_of(attacker, first), scores_of(attacker, renamed))
+    assert set(first.tested.speakers.values()) == {"one", "two", "three"}
+
+
 class Mixture:
     """Statistics of random frames in place of a trained mixture."""
 

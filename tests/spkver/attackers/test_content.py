@@ -108,6 +108,52 @@ def test_term_vectors_equal_hand_computed_values():
     assert term_vectors([], [[]])[0].nnz == 0
 
 
+def test_the_words_of_a_conversation_are_joined(tmp_path):
+    """Two texts of two versions score as their joined text does, under another name."""
+    attack = make_attack(tmp_path)
+    other = tmp_path / "draw2"
+    other.mkdir()
+    lines = (attack.tested.path / "text").read_text().splitlines()
+    (other / "text").write_text(
+        "".join(f"{line} of {number}\n" for number, line in enumerate(lines))
+    )
+    texts = dict(line.split(maxsplit=1) for line in lines)
+    again = dict(line.split(maxsplit=1) for line in (other / "text").read_text().splitlines())
+    versions = (attack.tested, replace(attack.tested, path=other))
+    parts = {f"c{n}": ((0, f"ts{n}-0"), (1, f"ts{n}-2")) for n in range(6)}
+    paths = {name: attack.tested.recordings[part[0][1]] for name, part in parts.items()}
+    tested = replace(attack.tested, recordings=paths, speakers={name: name for name in paths})
+    pairs = [(f"s{model}", name) for model in range(6) for name in parts]
+    trials = Trials.from_ids(*map(list, zip(*pairs, strict=True)))
+    several = replace(attack, tested=tested, trials=trials, variants=versions, conversations=parts)
+    attacker = ContentAttacker(ContentConfig())
+    model = attacker.fit(attack.training, None, seed=0, jobs=1).model
+    found = attacker.score(model, several, None).values
+    joined = directory(tmp_path / "joined", None, [], 0)
+    joined = replace(joined, recordings=paths, speakers={name: name for name in paths})
+    written = [
+        f"{name} {texts[first]} {again[second]}\n"
+        for name, ((_, first), (_, second)) in parts.items()
+    ]
+    (joined.path / "text").write_text("".join(written))
+    single = replace(attack, tested=joined, trials=trials)
+    np.testing.assert_array_equal(found, attacker.score(model, single, None).values)
+    is_target = np.array([model[1:] == name[1:] for model, name in pairs])
+    assert found[is_target].min() > found[~is_target].max()
+
+
+def test_pieces_and_versions_have_the_words_of_their_recording(tmp_path):
+    folder = tmp_path / "train"
+    directory(folder, {"s": ["one two three four five", "six"]}, ["s"], 2)
+    names = ("s-0-piece1", "s-0-piece2-version3", "s-1-version2", "s-1")
+    paths = {name: folder / name for name in names}
+    pieces = DataDir(tmp_path / "train-pieces-without2", paths, dict.fromkeys(names, "s"))
+    background = (
+        ContentAttacker(ContentConfig()).fit(TrainingSet(pieces), None, seed=0, jobs=1).model[1]
+    )
+    assert sorted(background) == ["one two", "six", "six", "three four five"]
+
+
 def test_method_is_chosen_on_background_speakers():
     """Speakers who share words but spell with endings of their own: sequences of characters win."""
     rng = np.random.default_rng(4)

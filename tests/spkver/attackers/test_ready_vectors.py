@@ -102,6 +102,20 @@ def test_precomputed_vectors_are_adapted_to_the_trials(tmp_path, kind, formula):
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert adapted.record(attack) != ReadyVectors("other", tmp_path).record(attack)
     assert adapted.obstacle(attack) == ""
+    parts = {f"c{speaker}": ((0, f"{speaker}-1"), (1, f"{speaker}-3")) for speaker in "cab"}
+    spoken = dict.fromkeys(parts, tmp_path)
+    pairs = [(model, name) for model in "abc" for name in parts]
+    several = replace(
+        attack,
+        tested=DataDir(sides[1].path, spoken, {name: name for name in parts}),
+        trials=Trials.from_ids(*map(list, zip(*pairs, strict=True))),
+        variants=(sides[1], sides[1]),
+        conversations=parts,
+    )
+    means = (vectors[1::4] + vectors[3::4]) / 2
+    expected = formula(enrolled, means, *np.divmod(np.arange(9), 3)).reshape(3, 3)[:, [2, 0, 1]]
+    found = adapted.score(None, several, None).values
+    np.testing.assert_allclose(found, expected.ravel(), atol=1e-12)
     alone = Trials.from_ids(["a"] * 6, tests)
     assert "one speaker is enrolled" in adapted.obstacle(replace(attack, trials=alone))
 

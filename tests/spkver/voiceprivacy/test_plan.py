@@ -27,9 +27,16 @@ ATTACKERS = (
 )
 
 
-def planned(folder: Path, *attackers: str, facts: Facts = KNOWN, **options: Any) -> Plan:
+def planned(
+    folder: Path,
+    *attackers: str,
+    facts: Facts = KNOWN,
+    utterances: tuple[int, ...] = (1,),
+    **options: Any,
+) -> Plan:
     run = Run(folder / "out", jobs=1, quiet=True)
-    return make_plan(run, sets_of(folder, *attackers, **options), facts, suffix=SUFFIX, seed=0)
+    sets = sets_of(folder, *attackers, **options)
+    return make_plan(run, sets, facts, suffix=SUFFIX, seed=0, utterances=utterances)
 
 
 def rows(plan: Plan, **values: Any) -> list[Row]:
@@ -71,6 +78,60 @@ def test_each_version_of_the_trials_is_a_row_and_all_versions_enrol(tmp_path: Pa
     assert lazy[1].file == "exp/asv_orig/set_enrolls_x-set_trials_f_x-draw2/gmm-ubm/scores"
     assert len(rows(plan, attacker="gmm-ubm", scenario="original", gender="f", fold=0)) == 1
     assert [one.draw for one in rows(plan, scenario="reversal", gender="f")] == [1]
+
+
+def test_conversations_add_rows_and_leave_those_of_recordings_as_they_are(tmp_path: Path) -> None:
+    single = planned(tmp_path, *ATTACKERS, draws=3)
+    plan = planned(tmp_path, *ATTACKERS, draws=3, utterances=(1, 3))
+    assert rows(plan, utterances=1) == rows(single)
+    assert all(plan.origins[one.id] == single.origins[one.id] for one in rows(single))
+    assert len(rows(plan, utterances=3)) == len(single.rows)
+    kinds = {(one.attacker, one.kind) for one in rows(plan, utterances=3) if one.gender == "f"}
+    assert kinds == {
+        ("gmm-ubm", "conversation"),
+        ("supervector-adapted", "single"),
+        ("properties", "conversation"),
+        ("gmm-ubm-inverted", "conversation"),
+        ("supervector-adapted-reversed", "conversation"),
+        ("fusion", "conversation"),
+        ("fusion-inverted", "conversation"),
+    }
+    last = row(
+        plan, attacker="supervector-adapted", scenario="ignorant", gender="f", draw=3, utterances=3
+    )
+    assert last.file == (
+        "exp/asv_orig/set_enrolls-set_trials_f_x-draw3-utterances3/supervector-adapted/scores"
+    )
+    places = {
+        tuple(place for place, _ in recordings)
+        for recordings in plan.attacks[last.id].conversations.values()
+    }
+    assert places == {(2, 0, 1)}
+
+
+def test_a_fusion_with_words_has_rows_of_its_own_beside_the_one_without(tmp_path: Path) -> None:
+    """Words are read in the folds as well, where a training set without some speakers has the texts of the whole."""
+    sets = sets_of(tmp_path, "gmm-ubm", "gmm-svm", "content", "fusion", draws=2)
+    for name, source in sets.original.items():
+        for directory in (source, *sets.versions[name]):
+            directory.path.mkdir()
+            lines = [f"{utterance} some words\n" for utterance in directory.recordings]
+            (directory.path / "text").write_text("".join(lines))
+    run = Run(tmp_path / "out", jobs=1, quiet=True)
+    plan = make_plan(run, sets, KNOWN, suffix=SUFFIX, seed=0)
+    assert plan.names == {"train": ["gmm-ubm", "gmm-svm", "content", "fusion", "fusion-words"]}
+    for scenario, kind in (("original", "original"), ("semi-informed", "semi-informed")):
+        fused = row(plan, attacker="fusion", scenario=scenario, gender="f", draw=1)
+        worded = row(plan, attacker="fusion-words", scenario=scenario, gender="f", draw=1)
+        assert [one.attacker for one in plan.members(fused)] == ["gmm-ubm", "gmm-svm"]
+        assert [one.attacker for one in plan.members(worded)] == ["gmm-ubm", "gmm-svm", "content"]
+        assert (fused.content, worded.content) == ("", "oracle")
+        folds = rows(plan, attacker="content", folds=kind)
+        assert [one.fold for one in folds] == [1, 2, 3]
+        assert "content" not in plan.left_out["train", kind]
+        attacker = plan.attackers["train"]["content"][1]
+        background = attacker.fit(plan.attacks[folds[0].id].training, None, seed=0, jobs=1).model[1]
+        assert background == ["some words"] * len(plan.attacks[folds[0].id].training.versions[0])
 
 
 def test_inverting_attackers_score_only_invertible_speech(tmp_path: Path) -> None:
@@ -306,7 +367,7 @@ def test_unusual_names_are_read_back(name: str, tmp_path: Path) -> None:
     ("old", "new", "expected"),
     [
         ("attacker,", "attack,", "expected the columns id, background, training"),
-        (",single,", ",double,", "kind 'double' is none of single, fusion, pooled"),
+        (",single,", ",double,", "kind 'double' is none of single, fusion, conversation, pooled"),
         (",1,0,", ",first,0,", "invalid literal"),
     ],
 )

@@ -27,7 +27,7 @@ from spkver.voiceprivacy.plan import Plan, make_plan
 from spkver.voiceprivacy.rows import Row
 from spkver.voiceprivacy.scores import Scored, fusion_weights, joined, score
 from spkver.voiceprivacy.sets import Sets
-from spkver.voiceprivacy.settings import Config
+from spkver.voiceprivacy.settings import Config, EvaluationConfig
 
 SPEAKERS = 12
 
@@ -84,6 +84,7 @@ class Evaluation:
     attackers: Sequence[Silent]
     outside: str = ""
     draws: int = 1
+    utterances: tuple[int, ...] = (1,)
     plan: Plan = field(init=False)
     sets: Sets = field(init=False)
 
@@ -103,7 +104,9 @@ class Evaluation:
             chosen.append((spec, attacker))
         group = replace(group, attackers=[*chosen, fusion])
         self.sets = replace(self.sets, rate_groups=(group,))
-        self.plan = make_plan(self.run(), self.sets, KNOWN, suffix=SUFFIX, seed=0)
+        self.plan = make_plan(
+            self.run(), self.sets, KNOWN, suffix=SUFFIX, seed=0, utterances=self.utterances
+        )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -115,7 +118,11 @@ class Evaluation:
     def score(self, *lost: str) -> tuple[list[Scored], Failures]:
         """Compute the scores; the models of the attackers that are named in `lost` are not at hand."""
         names = tuple(attacker.name for attacker in self.attackers)
-        config = Config(attackers=(*names, "fusion"), attacker_settings=self.settings)
+        config = Config(
+            attackers=(*names, "fusion"),
+            attacker_settings=self.settings,
+            evaluation=EvaluationConfig(utterances=self.utterances),
+        )
         failures = Failures({self.outside})
         experiment = Experiment(self.run(), self.folder, SUFFIX, config, failures=failures)
         models = {}
@@ -125,11 +132,19 @@ class Evaluation:
         speech = SpeechFiles(experiment.run, experiment.run)
         return score(experiment, self.sets, self.plan, speech, models), failures
 
-    def row(self, attacker: str, gender: str = "f", scenario: str = "semi-informed") -> Row:
+    def row(
+        self,
+        attacker: str,
+        gender: str = "f",
+        scenario: str = "semi-informed",
+        utterances: int = 1,
+        draw: int = 1,
+    ) -> Row:
+        asked = (attacker, gender, scenario, utterances, draw)
         (row,) = [
             row
             for row in self.plan.rows
-            if (row.attacker, row.gender, row.scenario) == (attacker, gender, scenario)
+            if (row.attacker, row.gender, row.scenario, row.utterances, row.draw) == asked
         ]
         return row
 
@@ -307,6 +322,75 @@ def test_the_level_of_a_fusion_is_the_highest_of_members_with_weight(tmp_path: P
     levels = {entry.level for entry in conditions if entry.attacker == "fusion"}
     assert levels == {ONE_MODEL}
     assert INVERTING not in levels
+
+
+@dataclass
+class Pooling(Silent):
+    """Scores conversations at once, by their names."""
+
+    pools: bool = True
+
+
+def test_conversations_are_scored_after_a_run_without_them_and_nothing_else_is(
+    tmp_path: Path,
+) -> None:
+    attackers = [Silent("gmm-ubm"), Pooling("gmm-svm")]
+    alone = Evaluation(tmp_path, attackers, draws=3)
+    before, _ = alone.score()
+    files = {path: path.read_bytes() for path in tmp_path.rglob("scores")}
+    counts = [len(attacker.calls) for attacker in attackers]
+    alone.utterances = (1, 2)
+    alone.plan = make_plan(alone.run(), alone.sets, KNOWN, suffix=SUFFIX, seed=0, utterances=(1, 2))
+    after, _ = alone.score()
+    assert [entry for entry in after if entry.utterances == 1] == before
+    assert all(path.read_bytes() == raw for path, raw in files.items())
+    # of each of four scenarios and two sexes, three versions but of original trials
+    assert [len(attacker.calls) for attacker in attackers] == [counts[0], counts[1] + 2 * (1 + 9)]
+    spoken = [entry for entry in after if entry.utterances == 2]
+    assert len(spoken) == len(before)
+    assert {entry.lists for entry in spoken} == {
+        f"lists/set_trials_{sex}-utterances2" for sex in ("f", "m", "all")
+    }
+
+
+def test_other_attackers_get_mean_scores_of_versions_in_turn_and_fusions_get_sums(
+    tmp_path: Path,
+) -> None:
+    evaluation = Evaluation(
+        tmp_path, [Silent("gmm-ubm"), Silent("gmm-svm")], draws=3, utterances=(1, 2)
+    )
+    conditions, _ = evaluation.score()
+    dealt = evaluation.plan.speech.dealt["set_trials_f-utterances2"]
+    for attacker, divisor in (("gmm-ubm", 2), ("fusion", 1)):
+        for draw in (1, 2, 3):
+            row = evaluation.row(attacker, utterances=2, draw=draw)
+            found = evaluation.read(row)
+            drawn = [evaluation.read(evaluation.row(attacker, draw=number)) for number in (1, 2, 3)]
+            values = [dict(zip(part.pairs(), part.values, strict=True)) for part in drawn]
+            for (model, name), value in zip(found.pairs(), found.values, strict=True):
+                total = 0.0
+                for place, recording in enumerate(dealt.rounds[draw - 1][name], draw - 1):
+                    total += values[place % 3][model, recording]
+                assert value == pytest.approx(total / divisor, abs=1e-6)
+    pooled = evaluation.read(evaluation.row("gmm-ubm", "all", utterances=2))
+    sexes = [evaluation.read(evaluation.row("gmm-ubm", sex, utterances=2)) for sex in "fm"]
+    assert same(pooled, joined(sexes))
+    levels = {entry.utterances: entry.level for entry in conditions if entry.attacker == "fusion"}
+    assert levels[1] == levels[2]
+
+
+def test_attackers_get_conversations_without_labels_from_all_versions(tmp_path: Path) -> None:
+    evaluation = Evaluation(tmp_path, [Pooling("gmm-ubm")], draws=3, utterances=(1, 2))
+    row = evaluation.row("gmm-ubm", utterances=2)
+    attack = evaluation.plan.attacks[row.id]
+    assert [part.path.name for part in attack.tests] == list(row.tested)
+    names = set(attack.trials.segment_ids.tolist())
+    assert attack.tested.speakers == {name: name for name in names}
+    assert all(part.speakers == {name: name for name in part.recordings} for part in attack.tests)
+    for recordings in attack.conversations.values():
+        assert [place for place, _ in recordings] == [0, 1]
+    digits = {name.removeprefix("conversation-") for name in names}
+    assert all(set(name) <= set("0123456789abcdef") for name in digits)
 
 
 def test_joined_scores_keep_the_trials_of_each_list() -> None:
