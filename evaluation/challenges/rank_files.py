@@ -177,26 +177,35 @@ def _table(
     if len(set(columns)) < len(columns) or not set(known) <= set(columns):
         text = f"expected the columns {', '.join(known)} once each, got {', '.join(columns)}"
         raise DataError(text, file=path, line=line)
-    without_index = bool(known) and bool(_NUMBER.match(body[0][1][-1]))
-    for _, cells in body:
-        without_index = (
-            without_index and len(cells) == len(columns) and not _INDEX.fullmatch(cells[0])
-        )
+    without_index = bool(known) and _is_without_index(body, len(columns))
     if without_index:
         body = [(number, ["0", *cells]) for number, cells in body]
     elif not _INDEX.fullmatch(body[0][1][0]):  # a second header line
         body = body[1:]
     if not body:
         raise DataError(f"the section {title!r} has no row", file=path, line=start)
-    for number, cells in body:
-        if len(cells) != len(columns) + 1 or not _INDEX.fullmatch(cells[0]):
-            text = f"expected a row number and {len(columns)} cells, got {' '.join(cells)[:60]!r}"
-            raise DataError(text, file=path, line=number)
+    _check_rows(body, len(columns), path)
     rows: list[dict[str, Cell]] = [dict(zip(columns, cells[1:], strict=True)) for _, cells in body]
     for name in columns:
         _read_numbers(rows, name, title, body, path)
-    index = [] if without_index else [int(cells[0]) for _, cells in body]
-    return rows, index
+    if without_index:
+        return rows, []
+    return rows, [int(cells[0]) for _, cells in body]
+
+
+def _is_without_index(body: Lines, n_columns: int) -> bool:
+    """Return whether no row begins with its number; a first one that ends with a word is a second header line."""
+    if not _NUMBER.match(body[0][1][-1]):
+        return False
+    return all(len(cells) == n_columns and not _INDEX.fullmatch(cells[0]) for _, cells in body)
+
+
+def _check_rows(body: Lines, n_columns: int, path: Path) -> None:
+    """Refuse a row that does not begin with its number, or has another number of cells."""
+    for number, cells in body:
+        if len(cells) != n_columns + 1 or not _INDEX.fullmatch(cells[0]):
+            text = f"expected a row number and {n_columns} cells, got {' '.join(cells)[:60]!r}"
+            raise DataError(text, file=path, line=number)
 
 
 def _read_numbers(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from evaluation.challenges.rank_files import (
     ASR,
@@ -198,17 +198,19 @@ def figures_of_results(
             )
         )
     for measure in utilities:
-        known = [
-            figure
-            for figure in results.utility
-            if figure.measure == measure and figure.rate.value.known
-        ]
-        for figure in known:
-            dataset, split = split_of(figure.dataset)
-            figures.append(
-                ChallengeFigure(measure.upper(), dataset, split, "", figure.kind, figure.rate.value)
-            )
+        figures += _figures_of_utility(results, measure)
     return tuple(figures)
+
+
+def _figures_of_utility(results: Results, measure: str) -> list[ChallengeFigure]:
+    """Return the known rates of a measure of utility."""
+    figures = []
+    for utility in results.utility:
+        rate = utility.rate.value
+        if utility.measure == measure and rate.known:
+            dataset, split = split_of(utility.dataset)
+            figures.append(ChallengeFigure(measure.upper(), dataset, split, "", utility.kind, rate))
+    return figures
 
 
 def _file(path: str | Path) -> Path:
@@ -270,29 +272,59 @@ def read_system(
     path = _file(path)
     if _is_of_2022(path):
         return _from_2022(path, name or _name(path), split)
-    weights: Mapping[str, float] = {}
-    protocols: Sequence[Mapping[str, Any]]
-    figures: Sequence[ChallengeFigure]
-    is_ours = path.suffix.lower() == ".json"
-    if is_ours:
-        results = _load_results(path)
-        figures = figures_of_results(results, tuple(LOWER_IS_BETTER))
-        protocols = [results.protocol.to_dict()]
-        weights = results.settings.challenge.weights
-        if not name and results.anonymiser:
-            name = results.anonymiser.name
-    else:
-        sections = read_rank_file(path)
-        figures = figures_of_rank_file(sections)
-        protocols = records(sections, PROTOCOL)
-    figures = _select(figures, split, datasets)
+    content = _content_of(path)
+    figures = _select(content.figures, split, datasets)
     lists = _semi_informed(figures)
     if not lists:
         text = f"no EER of a semi-informed attacker ({ASV_ANON!r}) on sets {split!r}"
         remedy = "run the recipe with such an attacker, or choose other sets"
         raise DataError(text, file=path, remedy=remedy)
+    eer, note = _eer_of(lists, average, content.weights)
+    notes = [f"{path}: {note}"]
+    if not content.is_ours:  # our results state the attacker themselves
+        notes += _too_weak(lists, figures)
+    utilities = _utilities(figures)
+    undefined = [measure.upper() for measure, rate in utilities.items() if not rate.known]
+    if undefined:
+        raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=path)
+    sets = tuple(figure.list_name for figure in lists.values())
+    attacker = _attacker_of(content.protocols, lists)
+    name = name or content.name or _name(path)
+    return ComparedSystem(name, eer, utilities, tuple(notes), sets, attacker, _broken(lists))
+
+
+class _Content(NamedTuple):
+    """The contents of a file of one system; weights and a name are there if the results are ours."""
+
+    figures: Sequence[ChallengeFigure]
+    protocols: Sequence[Mapping[str, Any]]
+    weights: Mapping[str, float] = {}
+    name: str = ""
+    is_ours: bool = False
+
+
+def _content_of(path: Path) -> _Content:
+    """Read our results, or else a rank file."""
+    if path.suffix.lower() != ".json":
+        sections = read_rank_file(path)
+        return _Content(figures_of_rank_file(sections), records(sections, PROTOCOL))
+    results = _load_results(path)
+    figures = figures_of_results(results, tuple(LOWER_IS_BETTER))
+    weights = results.settings.challenge.weights
+    name = ""
+    if results.anonymiser:
+        name = results.anonymiser.name
+    return _Content(figures, [results.protocol.to_dict()], weights, name, is_ours=True)
+
+
+def _eer_of(
+    lists: Mapping[str, ChallengeFigure],
+    average: Literal["mean", "least"],
+    weights: Mapping[str, float],
+) -> tuple[Interval, str]:
+    """Return the EER of a system over its lists, and how it was made."""
     shares = [float(weights.get(figure.dataset, 0)) for figure in lists.values()]
-    note = f"{path}: EER of {', '.join(lists)}"
+    note = f"EER of {', '.join(lists)}"
     if average == "mean" and all(share > 0 for share in shares):
         note += ", weighted as the challenge does"
     else:
@@ -300,24 +332,20 @@ def read_system(
     eer = _together([figure.value for figure in lists.values()], average, shares)
     if not eer.has_interval:
         note += ", without intervals"
-    notes = [note]
-    if not is_ours:  # our results state the attacker themselves
-        notes += _too_weak(lists, figures)
-    utilities = _utilities(figures)
-    undefined = [measure.upper() for measure, rate in utilities.items() if not rate.known]
-    if undefined:
-        raise DataError(f"{undefined[0]} of anonymised speech is undefined", file=path)
-    attacker = "not stated"
+    return eer, note
+
+
+def _attacker_of(
+    protocols: Sequence[Mapping[str, Any]], lists: Mapping[str, ChallengeFigure]
+) -> str:
+    """Return the attacker that a file states, with its reading, else how many were tried."""
+    for protocol in reversed(protocols):
+        if protocol:
+            return f"{protocol['attacker']} ({protocol['reading']})"
     n_attackers = max(figure.n_attackers for figure in lists.values())
     if n_attackers:
-        attacker = f"strongest of {n_attackers} (rocch)"
-    for protocol in protocols:
-        if protocol:
-            attacker = f"{protocol['attacker']} ({protocol['reading']})"
-    sets = tuple(figure.list_name for figure in lists.values())
-    return ComparedSystem(
-        name or _name(path), eer, utilities, tuple(notes), sets, attacker, _broken(lists)
-    )
+        return f"strongest of {n_attackers} (rocch)"
+    return "not stated"
 
 
 def _select(

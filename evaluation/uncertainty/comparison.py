@@ -607,7 +607,7 @@ def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], tuple[M
     for name in names:
         row, _ = find_metric(name, METRICS)
         if row is not None:
-            needed |= {row.name, *row.of}
+            needed |= {row.name, *row.inputs}
     return names, tuple(row for row in METRICS if row.name in needed)
 
 

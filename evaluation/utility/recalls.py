@@ -194,7 +194,7 @@ def confusions(
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
-        check_same(truth, predicted, file=file, what="utterances", otherwise=OR_DROP)
+        check_same(truth, predicted, file=file, items="utterances", otherwise=OR_DROP)
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError(
@@ -439,8 +439,10 @@ def attribute_leakage(
         truth = _without_rare(truth, speakers, notes)
         examples = truth
         learnt_speakers = speakers
+        learnt_from = "folds"
         folds = _folds(truth, speakers)
     else:
+        learnt_from = "training"
         learnt_speakers = _speakers_by_id(training.original)
         examples = _examples(training.original, labels, set(speakers.values()))
         folds = [list(truth)]
@@ -468,7 +470,6 @@ def attribute_leakage(
     differences = dict(
         zip(list(counted)[1:], recall_differences(list(counted.values()), resampling), strict=True)
     )
-    learnt_from = "folds" if training is None else "training"
     return Leakage(recalls, differences, learnt_from, tuple(notes))
 
 
@@ -484,12 +485,13 @@ def _scenarios(tested: Sides, learnt: Sides) -> list[tuple[str, Embeddings, Embe
 
 def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     """Refuse incompatible vectors; return notes on unknown speakers."""
-    learnt = training or tested
+    sides = [*tested]
     originals = [tested.original]
-    warn_of_copies(tested.original, what="utterances have copies")
+    warn_of_copies(tested.original, finding="utterances have copies")
     if training is not None:
+        sides += training
         originals.append(training.original)
-        warn_of_copies(tested.original, training.original, what="utterances are in training too")
+        warn_of_copies(tested.original, training.original, finding="utterances are in training too")
     notes: dict[str, None] = {}
     names: list[str] = []
     for original in originals:
@@ -500,9 +502,9 @@ def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     if tested.anonymised is not None:
         ids = dict.fromkeys(tested.original.ids.tolist())
         others = dict.fromkeys(tested.anonymised.ids.tolist())
-        check_same(ids, others, file=tested.anonymised.source or None, what="utterances")
+        check_same(ids, others, file=tested.anonymised.source or None, items="utterances")
     expected = tested.original.vectors.shape[1]
-    for side in (*tested, *learnt):
+    for side in sides:
         if side is not None and side.vectors.shape[1] != expected:
             text = f"expected vectors of {expected} dimensions as those of the original, got {side.vectors.shape[1]}"
             raise DataError(text, file=side.source or None, remedy="give vectors of one extractor")
