@@ -139,14 +139,7 @@ class Command(click.Command):
             raise
         except (SpkverError, OSError, MemoryError, KeyboardInterrupt) as error:
             if not came and not isinstance(error, KeyboardInterrupt):
-                text = str(error)
-                if isinstance(error, MemoryError):
-                    text = f"memory ran out: {error or 'none left'} (use fewer workers)"
-                elif isinstance(error, OSError):
-                    text = error.strerror or text
-                    if error.filename:
-                        text = f"{error.filename}: {text}"
-                click.echo(f"Error: {in_options(text, self)}", err=True)
+                click.echo(f"Error: {in_options(_text_of(error), self)}", err=True)
                 ctx.exit(STATUS_ERROR)
             _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
             from spkbase.plugins import interrupted
@@ -245,9 +238,21 @@ def path_option(*names: str, help: str, **settings: Any) -> Decorator:
     return click.option(*names, type=FILE, help=help, **settings)
 
 
-def choice_option(*names: str, of: Iterable[str], help: str, **settings: Any) -> Decorator:
+def _text_of(error: BaseException) -> str:
+    """Return the message for an error, which names the file of an error of the system."""
+    text = str(error)
+    if isinstance(error, MemoryError):
+        return f"memory ran out: {text or 'none left'} (use fewer workers)"
+    if isinstance(error, OSError):
+        text = error.strerror or text
+        if error.filename:
+            return f"{error.filename}: {text}"
+    return text
+
+
+def choice_option(*names: str, choices: Iterable[str], help: str, **settings: Any) -> Decorator:
     """Make an option that takes one of several words; the first is the default, unless one is required."""
-    words = list(of)
+    words = list(choices)
     if not settings.get("required"):
         settings = {"default": words[0], **settings}
     return click.option(*names, type=click.Choice(words), help=help, **settings)

@@ -555,30 +555,34 @@ def format_table(
         formats = dict.fromkeys(columns, "")
     laid_out = []
     for name, form in formats.items():
-        cells = [name]
-        has_numbers = False
-        for row in rows:
-            value = row.get(name)
-            if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-                has_numbers = True
-                cells.append(format(value, form))
-            elif value is None:
-                cells.append("")
-            else:
-                cells.append(format(value))
-        if markdown:
-            cells = [escape_markdown(cell) for cell in cells]
-        width = max(3, *map(len, cells))
-        rule = "-" * width
-        if markdown and has_numbers:
-            rule = "-" * (width - 1) + ":"
-        cells.insert(1, rule)
-        justified = str.rjust if has_numbers else str.ljust
-        laid_out.append([justified(cell, width) for cell in cells])
+        values = [row.get(name) for row in rows]
+        laid_out.append(_column_of_table(name, values, form, markdown))
     lines = zip(*laid_out, strict=True)
     if markdown:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def _column_of_table(name: str, values: Sequence[Any], form: str, markdown: bool) -> list[str]:
+    """Return the title, the rule and the values of a column, all of one width."""
+    cells = [name]
+    justified = str.ljust
+    for value in values:
+        if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+            justified = str.rjust
+            cells.append(format(value, form))
+        elif value is None:
+            cells.append("")
+        else:
+            cells.append(format(value))
+    if markdown:
+        cells = [escape_markdown(cell) for cell in cells]
+    width = max(3, *map(len, cells))
+    rule = "-" * width
+    if markdown and justified is str.rjust:
+        rule = "-" * (width - 1) + ":"
+    cells.insert(1, rule)
+    return [justified(cell, width) for cell in cells]
 
 
 def escape_markdown(text: str) -> str:

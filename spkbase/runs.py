@@ -549,4 +549,10 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 
 def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, Planned]) -> None:
-    write_text(folder / STAGES, json.dumps({"artefacts": entries, "plan": plan}, indent=1) + "\n")
+    # a line for each artefact: records are written after every stage, and json is slow where it indents all
+    lines = []
+    for artefact, entry in entries.items():
+        lines.append(f"{json.dumps(artefact)}: {json.dumps(entry)}")
+    artefacts = ",\n".join(lines)
+    text = f'{{"artefacts": {{\n{artefacts}\n}},\n"plan": {json.dumps(plan)}}}\n'
+    write_text(folder / STAGES, text)

@@ -13,6 +13,13 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 _PATIENCE = 60.0
 _PLAIN = ("--no-nanny", "--no-dashboard")
+# A cluster that waits for the next test should use no processor: no profile every 10 ms, and rare measurements.
+_IDLE = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "30s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "5s",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "False",
+}
 # Run a module that ends when the tests do, even those that were killed and can tell nobody: they hold its input open.
 _TIED = """
 import os, runpy, signal, sys, threading
@@ -27,11 +34,11 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = _PATIENCE) -> None:
-    """Wait for something that takes a while; fail with `what` if it does not come."""
+def wait_until(condition: Callable[[], object], event: str, seconds: float = _PATIENCE) -> None:
+    """Wait for an event that takes a while; fail if it does not come."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"{what} did not come within {seconds:g} s"
+        assert time.monotonic() < end, f"{event} did not come within {seconds:g} s"
         time.sleep(0.05)
 
 
@@ -45,23 +52,16 @@ class DaskCluster:
         self.folder = folder
         self.environment = {
             name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
-        } | settings
+        }
+        self.environment |= _IDLE | settings
         self.environment["PYTHONPATH"] = str(_ROOT)  # the code under test, whatever is installed
         self.workers: list[subprocess.Popen] = []
-        told = folder / "scheduler.json"
-        own = (
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--dashboard-address",
-            ":0",
-            "--scheduler-file",
-            str(told),
-        )
-        self.scheduler = self._start("scheduler", *own)
-        wait_until(lambda: self._address(told), "the scheduler")
-        self.address = self._address(told)
+        address_file = folder / "scheduler.json"
+        options = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0"]
+        options += ["--scheduler-file", str(address_file)]
+        self.scheduler = self._start("scheduler", *options)
+        wait_until(lambda: self._address(address_file), "the scheduler")
+        self.address = self._address(address_file)
         for _ in range(n_workers):
             self.start_worker()
         self.wait_for(n_workers)
@@ -84,6 +84,13 @@ class DaskCluster:
             )
         )
         return self.workers[-1]
+
+    def replace_dead_workers(self, n_workers: int) -> None:
+        """Start workers until so many are alive, and wait for them."""
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        while len(self.workers) < n_workers:
+            self.start_worker()
+        self.wait_for(len(self.workers))
 
     def wait_for(self, n_workers: int) -> None:
         """Wait until the scheduler knows so many workers."""
@@ -119,8 +126,8 @@ class DaskCluster:
             )
 
     @staticmethod
-    def _address(told: Path) -> str:
+    def _address(file: Path) -> str:
         try:
-            return str(json.loads(told.read_text())["address"])
+            return str(json.loads(file.read_text())["address"])
         except (OSError, ValueError):
             return ""

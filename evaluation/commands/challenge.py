@@ -113,7 +113,7 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
 )
 @label_option
 @choice_option(
-    "--rule", "rule_name", of=["vpc2024", "vpc2022"], help="Ranking rule of this challenge."
+    "--rule", "rule_name", choices=["vpc2024", "vpc2022"], help="Ranking rule of this challenge."
 )
 @click.option(
     "--target", "targets", multiple=True, type=float, help="Minimum EER in percent; repeatable."
@@ -123,7 +123,7 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
 )
 @choice_option(
     "--assignment",
-    of=["reached", "highest"],
+    choices=["reached", "highest"],
     help="Rank at each target reached, or at the highest only.",
 )
 @click.option("--split", default="test", help="Split of the sets.")
@@ -131,7 +131,9 @@ def page(results: tuple[Path, ...], output: Path | None, title: str, pseudonyms:
     "--dataset", "datasets", multiple=True, help="Sets of EER and WER; repeatable; default all."
 )
 @choice_option(
-    "--average", of=["mean", "least"], help="EER of a system: mean or least over sets and sexes."
+    "--average",
+    choices=["mean", "least"],
+    help="EER of a system: mean or least over sets and sexes.",
 )
 @click.option("--figures", is_flag=True, help="Also show all figures of the files, set by set.")
 @click.option(

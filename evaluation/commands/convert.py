@@ -111,7 +111,7 @@ def convert(
 @_out_option
 @choice_option(
     *("-m", "--method"),
-    of=["z", "t", "s", "as", "closed-set"],
+    choices=["z", "t", "s", "as", "closed-set"],
     required=True,
     help="z: by each model's cohort; t: by each segment's; s: by both; as: by the highest scores of both; closed-set:"
     " minus each segment's mean over the enrolled.",

@@ -66,7 +66,7 @@ _TITLES = {
     shared.speaker_options,
     choice_option(
         "--bootstrap-by",
-        of=["speaker", "id"],
+        choices=["speaker", "id"],
         help="What is resampled: speakers, or ids without a map.",
     ),
     numbers_option(

@@ -333,7 +333,9 @@ def align(
 )
 @shared.segment_speakers_option
 @choice_option(
-    "--missing", of=["error", "drop"], help="Utterances without a label: stop, or drop and count."
+    "--missing",
+    choices=["error", "drop"],
+    help="Utterances without a label: stop, or drop and count.",
 )
 @shared.pickle_option
 @shared.resampling_options()
@@ -500,10 +502,10 @@ def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bo
     embeddings.check_anonymised(*training)
     if not own_pairs:
         embeddings.warn_of_copies(
-            linked[0], training[0], what="original utterances are in training too"
+            linked[0], training[0], finding="original utterances are in training too"
         )
     embeddings.warn_of_copies(
-        linked[1], training[1], what="anonymised utterances are in training too"
+        linked[1], training[1], finding="anonymised utterances are in training too"
     )
 
 

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 _SHOWN = (2, 10, 100, 1000, 10_000, 100_000)
 _COLUMNS = ("size", "linkability", "low", "high", "chance")
 _MOST = 10**12
-_ties_option = choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
+_ties_option = choice_option("--ties", choices=linkage.TIE_RULES, help="How equal scores count.")
 
 _RESULTS_OPTIONS = [
     click.option(
@@ -138,10 +138,14 @@ def vector_options(*, required: bool) -> list[Any]:
     shared.reader_options(in_order=True),
     shared.side_option,
     choice_option(
-        "--bootstrap-by", of=["speaker", "id"], help="What is resampled: speakers, or model ids."
+        "--bootstrap-by",
+        choices=["speaker", "id"],
+        help="What is resampled: speakers, or model ids.",
     ),
     choice_option(
-        "--not-enrolled", of=["error", "drop"], help="Test speakers not enrolled: stop, or drop."
+        "--not-enrolled",
+        choices=["error", "drop"],
+        help="Test speakers not enrolled: stop, or drop.",
     ),
     numbers_option(
         "--sizes",
@@ -151,7 +155,7 @@ def vector_options(*, required: bool) -> list[Any]:
     ),
     choice_option(
         "--choice",
-        of=["first", "random"],
+        choices=["first", "random"],
         help="Which utterances of a speaker are averaged; --seed draws.",
     ),
     numbers_option("--top", least=1, help="Also the target speaker among the first R: 5,10."),

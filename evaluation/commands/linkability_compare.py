@@ -38,10 +38,10 @@ _COLUMNS = {
 @click.argument("runs", nargs=-1, required=True)
 @choice_option(
     *("--quartile-ties", "rule"),
-    of=linkage.RULES,
+    choices=linkage.RULES,
     help="Speakers tied at the edge of a quarter: nearest to a quarter; all in (as published); all out; or random.",
 )
-@choice_option("--ties", of=linkage.TIE_RULES, help="How equal scores count.")
+@choice_option("--ties", choices=linkage.TIE_RULES, help="How equal scores count.")
 @number_option("--permutations", default=1000, least=1, help="Permutations for chance.")
 @number_option("--seed", help="Seed of the random numbers.")
 @click.option(

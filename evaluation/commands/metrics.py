@@ -33,7 +33,7 @@ from spkbase.files import write_text
 @shared.speaker_options
 @choice_option(
     "--bootstrap-by",
-    of=["speaker", "id", "trial"],
+    choices=["speaker", "id", "trial"],
     help="What is resampled. speaker: speakers of the maps and the key; id: each id without a map is a speaker; "
     "trial: far too narrow where trials share speakers.",
 )

@@ -64,12 +64,12 @@ segment_speakers_option = path_option(
 )
 mean_option = choice_option(
     "--mean",
-    of=["plain", "normalised"],
+    choices=["plain", "normalised"],
     help="Average embeddings as they are, or scaled to length 1.",
 )
 convention_option = choice_option(
     "--convention",
-    of=CONVENTIONS,
+    choices=CONVENTIONS,
     help="Definitions of another tool; the default treats tied scores as one.",
 )
 scale_option = path_option(
@@ -107,16 +107,18 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
     return decorate
 
 
-def load_own(name: str, what: str, kind: type[Own]) -> Own:
+def load_own(name: str, purpose: str, kind: type[Own]) -> Own:
     """Return the metric or format that a user names; raise ConfigError if it is something else."""
     if ":" not in name:
-        expected = f"expected MODULE:NAME or FILE.py:NAME of a {what} of yours, got {name!r}"
+        expected = f"expected MODULE:NAME or FILE.py:NAME of a {purpose} of yours, got {name!r}"
         raise ConfigError(expected, remedy="what is built in needs no option")
-    own = load_plugin(name, what)[0]
+    own = load_plugin(name, purpose)[0]
     if not isinstance(own, kind):
         where = kind.__module__.rpartition(".")[0]
-        text = f"the {what} {name!r} is a {type(own).__name__}, expected an {where}.{kind.__name__}"
-        page = "own_metric" if what == "metric" else "formats"
+        text = (
+            f"the {purpose} {name!r} is a {type(own).__name__}, expected an {where}.{kind.__name__}"
+        )
+        page = "own_metric" if purpose == "metric" else "formats"
         raise ConfigError(text, remedy=f"docs/{page}.md has an example")
     return own
 
@@ -267,7 +269,7 @@ def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
             )
         )
         text = "loose: /, -, _ and the extension of audio do not count, which toolkits write in different ways."
-        options.append(choice_option("--match-ids", of=["exact", "loose"], help=text))
+        options.append(choice_option("--match-ids", choices=["exact", "loose"], help=text))
     options += [
         click.option(
             "--format",
@@ -283,13 +285,13 @@ def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
     text += "stop, drop and count, or"
     options.append(
         choice_option(
-            "--missing", of=["error", "drop", "reject"], help=f"{text} count as rejected."
+            "--missing", choices=["error", "drop", "reject"], help=f"{text} count as rejected."
         )
     )
     text = "Pairs that are repeated in a text, as in some lists of VoxCeleb: stop, or count once those that agree."
-    options.append(choice_option("--duplicates", of=["error", "first"], help=text))
+    options.append(choice_option("--duplicates", choices=["error", "first"], help=text))
     text = "Base of log-likelihood ratios: 10 in forensic science; they are read as natural ones."
-    options.append(choice_option("--llr-base", of=["e", "10", "2"], help=text))
+    options.append(choice_option("--llr-base", choices=["e", "10", "2"], help=text))
     if in_order:
         text = "The scores are one a line, in the order of the key."
         options.append(click.option("--in-order", is_flag=True, help=text))
@@ -459,20 +461,17 @@ def _columns(text: str | None, value: str) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for part in text.split(","):
         role, _, names = (word.strip() for word in part.partition("="))
-        parts = tuple(name.strip() for name in names.split("+"))
-        if role in ("model", "segment") and names:
-            columns[role] = parts
-        elif role == "score" and names:
-            columns[role] = parts[0]
-        elif role in ("target", "label") and names:
-            columns["label"] = parts[0]
-        else:
+        role = {"target": "label"}.get(role, role)
+        if role not in ("model", "segment", "score", "label") or not names:
             expected = f"expected an order, or model=NAME,segment=NAME,{value}=NAME, got {part!r}"
+            option = "--key-columns"
             if value == "score":
                 option = "--scores-columns"
-            else:
-                option = "--key-columns"
             raise click.BadParameter(expected, param_hint=option)
+        parts = tuple(name.strip() for name in names.split("+"))
+        columns[role] = parts
+        if role in ("score", "label"):
+            columns[role] = parts[0]
     return columns
 
 

@@ -33,7 +33,7 @@ from spkbase.errors import errors_of
 @shared.speaker_options
 @choice_option(
     *("--calibrate", "calibration"),
-    of=utility.CALIBRATIONS,
+    choices=utility.CALIBRATIONS,
     help="How scores become log-likelihood ratios. folds: trained on other speakers; pav: isotonic regression on "
     "these trials, as VoicePrivacy 2022 intends; none: they are.",
 )

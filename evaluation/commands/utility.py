@@ -47,11 +47,11 @@ _UNITS = {"wer": "words", "cer": "characters", "cer-without-blanks": "characters
     help="Words, or characters with or without blanks; repeatable.",
 )
 @choice_option(
-    "--normaliser", of=utility.NORMALISERS, help="none, or lower case without punctuation."
+    "--normaliser", choices=utility.NORMALISERS, help="none, or lower case without punctuation."
 )
 @choice_option(
     "--missing",
-    of=["error", "empty", "drop"],
+    choices=["error", "empty", "drop"],
     help="No hypothesis: stop, count as deletions, or drop.",
 )
 @resampling_options()
@@ -126,10 +126,12 @@ def wer(
 @path_option("--spk2fold", help="Fold of each speaker; default one fold a speaker.")
 @choice_option(
     "--convention",
-    of=["default", "vpc2024", "pooled"],
+    choices=["default", "vpc2024", "pooled"],
     help="Recalls by fold (the challenge's), or in one fold.",
 )
-@choice_option("--missing", of=["error", "drop"], help="No prediction, or no label: stop, or drop.")
+@choice_option(
+    "--missing", choices=["error", "drop"], help="No prediction, or no label: stop, or drop."
+)
 @resampling_options()
 @json_option
 def uar(
@@ -201,7 +203,7 @@ def uar(
 @path_option("--segment-speakers", help="Speakers of utterances; default ORIGINAL/utt2spk.")
 @choice_option(
     "--convention",
-    of=["default", "vpc2022"],
+    choices=["default", "vpc2022"],
     help="Frames voiced in both, or all (the challenge's).",
 )
 @worker_options

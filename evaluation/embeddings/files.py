@@ -54,7 +54,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,6 +126,7 @@ The last of each are those of SIDEKIT's StatServer.
 CACHE = "speaker_vectors.pt"
 _INDEX_NAMES = ("id2idx", "utt2idx", "spk2idx")
 _WINDOW = ("start", "duration", "step")
+_KaldiReader = Callable[[Path], tuple[list[str], list[NDArray[np.floating]]]]
 _SHAPE = (
     "expected {speaker: [vector, ...]}, {speaker: [(utterance, vector), ...]}, {utterance: vector}"
     " or [(speaker, vector), ...]"
@@ -260,6 +261,23 @@ class _Columns(NamedTuple):
     vectors: NDArray[Any]
 
 
+class _Positions(NamedTuple):
+    """The columns of a text table; without columns of values, these are all after the first."""
+
+    of_ids: int = 0
+    of_speakers: int | None = None
+    values: Sequence[int] = ()
+    is_text: bool = False  # one column holds all values
+
+    def cells(self, row: Sequence[str]) -> Sequence[str]:
+        """Return the cells of the values of a row."""
+        if not self.values:
+            return row[1:]
+        if self.is_text:
+            return row[self.values[0]].translate(_BRACKETS).split()
+        return [row[column] for column in self.values]
+
+
 def _matching(given: Sequence[str | Path]) -> list[Path]:
     """Return the given files and folders, and the files that match patterns."""
     paths: list[Path] = []
@@ -369,11 +387,8 @@ def _by_extension(path: Path, head: bytes, allow_pickle: bool) -> _Columns:
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (
         head[0] == 0x80 and head[1:2] in b"\2\3\4\5"
     )
-    is_list = path.suffix == ".scp" or (
-        path.suffix != ".ark" and not is_pickle and _SCP_LINE.match(head)
-    )
-    if is_list or path.suffix == ".ark" or _ARCHIVE.match(head):
-        read = read_scp if is_list else read_ark
+    read = _reader_of_kaldi(path, head, is_pickle)
+    if read is not None:
         ids, vectors = read(path)
         return _Columns(ids, None, _stacked(ids, vectors, path))
     if is_pickle:
@@ -387,6 +402,17 @@ def _by_extension(path: Path, head: bytes, allow_pickle: bool) -> _Columns:
         return _read_table(path)
     known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle (allow_pickle=True)"
     raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
+
+
+def _reader_of_kaldi(path: Path, head: bytes, is_pickle: bool) -> _KaldiReader | None:
+    """Return the function that reads a list or an archive of Kaldi, or None if the file is neither."""
+    if path.suffix == ".ark":
+        return read_ark
+    if path.suffix == ".scp" or (not is_pickle and _SCP_LINE.match(head)):
+        return read_scp
+    if _ARCHIVE.match(head):
+        return read_ark
+    return None
 
 
 def _with_ids(columns: _Columns, path: Path) -> _Columns:
@@ -420,6 +446,20 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
     """Concatenate the columns of several files; each must have ids, and all or none of them speakers."""
     if len(parts) == 1:
         return parts[0]
+    _check_parts(parts, paths)
+    ids: list[str] = []
+    speakers: list[str] = []
+    for part in parts:
+        ids += part.ids or ()
+        speakers += part.speakers or ()
+    vectors = np.concatenate([part.vectors for part in parts])
+    if parts[0].speakers is None:
+        return _Columns(ids, None, vectors)
+    return _Columns(ids, speakers, vectors)
+
+
+def _check_parts(parts: Sequence[_Columns], paths: Sequence[Path]) -> None:
+    """Refuse files with vectors of unequal length, or of which only some have speakers."""
     width = parts[0].vectors.shape[1]
     bare = []
     for part, path in zip(parts, paths, strict=True):
@@ -433,15 +473,6 @@ def _joined(parts: Sequence[_Columns], paths: Sequence[Path]) -> _Columns:
         raise DataError(
             text, file=bare[0], remedy="give a map of all utterances to speakers, as utt2spk"
         )
-    ids: list[str] = []
-    speakers: list[str] = []
-    for part in parts:
-        ids += part.ids or ()
-        speakers += part.speakers or ()
-    vectors = np.concatenate([part.vectors for part in parts])
-    if bare:
-        return _Columns(ids, None, vectors)
-    return _Columns(ids, speakers, vectors)
 
 
 def _name_among(names: Iterable[str], kind: Sequence[str]) -> str | None:
@@ -589,6 +620,14 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
     rows = _rows_of_data(content)
     if not rows:
         raise DataError(f"{_SHAPE}, got {type(content).__name__}", file=path)
+    columns = _columns_of_rows(rows, path)
+    if isinstance(content, dict) or _is_pair(content[0]):
+        return columns
+    return columns._replace(ids=None)
+
+
+def _columns_of_rows(rows: Sequence[tuple[Any, Any, Any]], path: Path) -> _Columns:
+    """Build columns from the speaker (or None), the name and the vector of each utterance."""
     ids = []
     speakers = []
     vectors = []
@@ -599,10 +638,10 @@ def _columns_of_data(content: Any, path: Path) -> _Columns:
         ids.append(str(name))
         speakers.append(str(speaker))
         vectors.append(np.asarray(value).reshape(-1))
-    is_nameless = not isinstance(content, dict) and not _is_pair(content[0])
-    has_speakers = rows[0][0] is not None
     matrix = _stacked(ids, vectors, path)
-    return _Columns(None if is_nameless else ids, speakers if has_speakers else None, matrix)
+    if rows[0][0] is None:
+        return _Columns(ids, None, matrix)
+    return _Columns(ids, speakers, matrix)
 
 
 def _holds_floats(value: Any) -> bool:
@@ -613,23 +652,31 @@ def _holds_floats(value: Any) -> bool:
 
 def _rows_of_data(content: Any) -> list[tuple[Any, Any, Any]]:
     """Return the speaker (or None), the name and the vector of each utterance; nothing if the form is unknown."""
-    rows: list[tuple[Any, Any, Any]] = []
     if isinstance(content, dict):
         if all(map(_is_vector, content.values())):
             return [(None, name, vector) for name, vector in content.items()]
+        rows = []
         for speaker, entries in content.items():
             for name, vector in _entries(speaker, entries):
                 rows.append((speaker, name, vector))
-    elif isinstance(content, (list, tuple)) and all(map(_is_vector, content)):
-        rows = [(None, number, vector) for number, vector in enumerate(content)]
-    elif isinstance(content, (list, tuple)) and all(map(_is_pair, content)):
-        counts = Counter(name for name, _ in content)
-        if len(counts) == len(content):
-            return [(None, name, vector) for name, vector in content]
-        numbers = Counter[Any]()
-        for speaker, vector in content:  # a repeated name is a speaker
-            numbers[speaker] += 1
-            rows.append((speaker, f"{speaker}#{numbers[speaker]}", vector))
+        return rows
+    if isinstance(content, (list, tuple)):
+        if all(map(_is_vector, content)):
+            return [(None, number, vector) for number, vector in enumerate(content)]
+        if all(map(_is_pair, content)):
+            return _rows_of_pairs(content)
+    return []
+
+
+def _rows_of_pairs(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """Return the speaker, the name and the vector of each pair: names are speakers if one is repeated."""
+    if len({name for name, _ in pairs}) == len(pairs):
+        return [(None, name, vector) for name, vector in pairs]
+    rows = []
+    numbers = Counter[Any]()
+    for speaker, vector in pairs:
+        numbers[speaker] += 1
+        rows.append((speaker, f"{speaker}#{numbers[speaker]}", vector))
     return rows
 
 
@@ -666,16 +713,7 @@ def _named_columns(content: dict[Any, Any]) -> dict[str, Any] | None:
 
 def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     """Read an npz (vectors with ids, windows of a recording, or an array per utterance), or a file of PyTorch."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
-        if path.suffix in (".pt", ".pth", ".bin", ".ckpt"):
-            kind = "PyTorch"
-        else:
-            kind = "npz"
-        remedy = "it may be truncated: copy or write it again"
-        raise DataError(f"cannot be read as {kind}: {error}", file=path, remedy=remedy) from error
+    names = _names_in_zip(path)
     if any(name.rpartition("/")[2] == "data.pkl" for name in names):
         return _columns_of_data(read_torch(path), path)
     if _name_among(names, VECTORS) is None:
@@ -692,6 +730,20 @@ def _read_zip(path: Path, allow_pickle: bool) -> _Columns:
     if columns.ids is None and set(_WINDOW) <= set(arrays):
         return columns._replace(ids=_ids_of_windows(arrays, len(columns.vectors), path))
     return columns
+
+
+def _names_in_zip(path: Path) -> list[str]:
+    """Return the names of the members of a zip archive, those of arrays without their extension."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+        if path.suffix in (".pt", ".pth", ".bin", ".ckpt"):
+            kind = "PyTorch"
+        else:
+            kind = "npz"
+        remedy = "it may be truncated: copy or write it again"
+        raise DataError(f"cannot be read as {kind}: {error}", file=path, remedy=remedy) from error
 
 
 def _ids_of_windows(arrays: Mapping[str, Any], count: int, path: Path) -> list[str]:
@@ -731,13 +783,7 @@ def _read_hdf5(path: Path, map_above: int) -> _Columns:
 
 def _columns_of_tree(file: Any, path: Path) -> _Columns:
     """Read a dataset for each utterance; groups are speakers. Ids are whole paths if names repeat."""
-    links: list[bytes] = []
-    # `visititems` would skip second names of a dataset
-    file.id.links.visit(links.append)
-    arrays = {}
-    for name in map(bytes.decode, links):
-        if hasattr(file[name], "shape"):
-            arrays[name] = read_dataset(file[name])
+    arrays = _arrays_of_tree(file)
     leaves = {name.rpartition("/")[2].lower() for name in arrays}
     if len(leaves) == 1 < len(arrays) and leaves <= {*VECTORS}:  # each utterance is a group
         arrays = {name.rpartition("/")[0]: array for name, array in arrays.items()}
@@ -746,6 +792,18 @@ def _columns_of_tree(file: Any, path: Path) -> _Columns:
     if not all("/" in name for name in arrays):
         return _columns_of_data(arrays, path)
     return _columns_of_data(_by_group(arrays), path)
+
+
+def _arrays_of_tree(file: Any) -> dict[str, NDArray[Any]]:
+    """Read all datasets below a group, by their paths."""
+    links: list[bytes] = []
+    # `visititems` would skip second names of a dataset
+    file.id.links.visit(links.append)
+    arrays = {}
+    for name in map(bytes.decode, links):
+        if hasattr(file[name], "shape"):
+            arrays[name] = read_dataset(file[name])
+    return arrays
 
 
 def _by_group(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -806,37 +864,43 @@ def _read_table(path: Path) -> _Columns:
     if not lines:
         raise DataError("expected embeddings, got no line", file=path, remedy="write it again")
     header = [cell.strip() for cell in lines[0][1]]
-    at_id = 0
-    at_speaker = None
-    columns: list[int] = []
-    whole = False
-    numbers = len(header) > 1 and is_number(header[1]) and not all(map(str.isdigit, header[1:]))
-    if not numbers and (_name_among(header, IDS) is not None or header[0].lower() in _INDEX):
-        at_id, at_speaker, columns, whole = _find_columns(header, path)
+    columns = _Positions()
+    if _is_header(header):
+        columns = _find_columns(header, path)
         lines = lines[1:]
     ids = []
     speakers = []
     vectors = []
     for line, row in lines:
-        if columns and len(row) != len(header):
+        if columns.values and len(row) != len(header):
             text = f"expected {len(header)} columns as in the header, got {len(row)}"
             raise DataError(text, file=path, line=line, remedy="write it again")
         row = [cell.strip() for cell in row]
-        ids.append(row[at_id])
-        if at_speaker is not None:
-            speakers.append(row[at_speaker])
-        cells = row[1:]
-        if columns:
-            cells = [row[column] for column in columns]
-        if whole:
-            cells = cells[0].translate(_BRACKETS).split()
-        vectors.append(_vector(cells, path, line))
+        ids.append(row[columns.of_ids])
+        if columns.of_speakers is not None:
+            speakers.append(row[columns.of_speakers])
+        vectors.append(_vector(columns.cells(row), path, line))
+    _check_ids(ids, path)
+    matrix = _stacked(ids, vectors, path)
+    if columns.of_speakers is None:
+        return _Columns(ids, None, matrix)
+    return _Columns(ids, speakers, matrix)
+
+
+def _check_ids(ids: Sequence[str], path: Path) -> None:
+    """Refuse numbers with a point where ids are expected."""
     if ids and all("." in name and is_number(name) for name in ids):
         text = f"expected an id first in each line, got numbers: {few(ids)}"
         raise DataError(
             text, file=path, remedy="lines 'id v1 v2 ...', or a header with a column of ids"
         )
-    return _Columns(ids, None if at_speaker is None else speakers, _stacked(ids, vectors, path))
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    """Return whether the first line of a table names columns: one of ids, and no number after it."""
+    has_numbers = len(cells) > 1 and is_number(cells[1]) and not all(map(str.isdigit, cells[1:]))
+    names_ids = cells[0].lower() in _INDEX or _name_among(cells, IDS) is not None
+    return names_ids and not has_numbers
 
 
 def _vector(cells: Sequence[str], path: Path, line: int) -> NDArray[np.float64]:
@@ -851,8 +915,8 @@ def _vector(cells: Sequence[str], path: Path, line: int) -> NDArray[np.float64]:
         raise DataError(text, file=path, line=line, remedy=remedy) from None
 
 
-def _find_columns(header: list[str], path: Path) -> tuple[int, int | None, list[int], bool]:
-    """Find the columns of ids, speakers and values, and whether one column holds all values."""
+def _find_columns(header: list[str], path: Path) -> _Positions:
+    """Find the columns that a header names."""
     if len(set(header)) < len(header):
         raise DataError(
             "expected distinct names of columns in the header",
@@ -860,30 +924,44 @@ def _find_columns(header: list[str], path: Path) -> tuple[int, int | None, list[
             line=1,
             remedy="write it again",
         )
-    id_name = _name_among(header, IDS)
-    speaker_name = _name_among(header, SPEAKERS)
-    at_id = 0 if id_name is None else header.index(id_name)
-    at_speaker = None if speaker_name is None else header.index(speaker_name)
-    index = 0 if header[0].lower() in _INDEX else None
-    others = [column for column in range(len(header)) if column not in (at_id, at_speaker, index)]
+    ids = _position_of(IDS, header) or 0
+    speakers = _position_of(SPEAKERS, header)
+    taken = {ids, speakers}
+    if header[0].lower() in _INDEX:
+        taken.add(0)
+    others = [column for column in range(len(header)) if column not in taken]
     whole = [column for column in others if header[column].lower() in VECTORS]
     if whole:
         _check_single([header[column] for column in whole], path)
-        return at_id, at_speaker, whole, True
+        return _Positions(ids, speakers, whole, is_text=True)
+    others = _numbered(header, others, path) or others
+    if not others:
+        raise DataError("expected columns of values after the ids, got none", file=path, line=1)
+    return _Positions(ids, speakers, others)
+
+
+def _position_of(kind: Sequence[str], header: list[str]) -> int | None:
+    """Return the number of the first column of a kind, or None."""
+    name = _name_among(header, kind)
+    if name is None:
+        return None
+    return header.index(name)
+
+
+def _numbered(header: Sequence[str], candidates: Sequence[int], path: Path) -> list[int]:
+    """Return the columns that are numbered behind a common name, by their numbers; none if there are no two."""
     series: dict[str, list[tuple[int, int]]] = {}
-    for column in others:
+    for column in candidates:
         match = _NUMBERED.fullmatch(header[column])
         if match:
             series.setdefault(match[1], []).append((int(match[2]), column))
     longest = max(series.values(), key=len, default=[])
-    if len(longest) > 1:
-        _check_single(
-            [f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path
-        )
-        others = [column for _, column in sorted(longest)]
-    if not others:
-        raise DataError("expected columns of values after the ids, got none", file=path, line=1)
-    return at_id, at_speaker, others, False
+    if len(longest) < 2:
+        return []
+    _check_single(
+        [f"{name}0" for name, columns in series.items() if len(columns) == len(longest)], path
+    )
+    return [column for _, column in sorted(longest)]
 
 
 def _is_cache(folder: Path) -> bool:
@@ -920,16 +998,10 @@ def _files_of(folder: Path) -> list[Path]:
 
 def _kaldi_files(folder: Path, suffix: str) -> list[Path]:
     """Return the files of vectors with a suffix in a folder, without parts of a file that is there as a whole."""
-    stems = {}
     files = [
         file for file in folder.glob(f"*{suffix}") if file.name.split(".")[0] not in _NOT_VECTORS
     ]
-    names = {file.stem for file in files}
-    for file in sorted(files):
-        part = _PART.fullmatch(file.stem)
-        stem = part[1] if part else file.stem
-        if stem == file.stem or stem not in names:
-            stems[file] = stem
+    stems = _stems_of_wholes(sorted(files))
     files = [file for file in stems if "spk_" not in file.name] or list(stems)
     several = sorted({stems[file] for file in files})
     if suffix == ".scp" and len(several) > 1:
@@ -937,6 +1009,20 @@ def _kaldi_files(folder: Path, suffix: str) -> list[Path]:
         remedy = f"give one of them: '{folder / several[0]}.*scp'"
         raise DataError(text, file=folder, remedy=remedy)
     return files
+
+
+def _stems_of_wholes(files: Sequence[Path]) -> dict[Path, str]:
+    """Return the stem of each file without the number of a part; parts of a file that is there are left out."""
+    names = {file.stem for file in files}
+    stems = {}
+    for file in files:
+        stem = file.stem
+        part = _PART.fullmatch(stem)
+        if part:
+            stem = part[1]
+        if stem == file.stem or stem not in names:
+            stems[file] = stem
+    return stems
 
 
 def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
@@ -957,20 +1043,27 @@ def _read_cache(folder: Path, vectors: NDArray[Any]) -> _Columns:
         raise DataError(text, file=index, remedy=f"it must belong to {CACHE}: make both again")
     if len(ids) < len(vectors):
         vectors = vectors[rows]
+    return _Columns(ids, _speakers_of_cache(folder, {name: words[name] for name in ids}), vectors)
+
+
+def _speakers_of_cache(folder: Path, words: Mapping[str, str]) -> list[str] | None:
+    """Look up the speaker of each row, by its number as text in `idx2spk`, else by its id in `utt2spk`."""
     owners = folder / "idx2spk"
-    keys = [words[name] for name in ids]
+    ids = list(words)
+    keys = list(words.values())
+    form = "row speaker"
     if not owners.is_file():
         owners = folder / "utt2spk"
         keys = ids
+        form = "id speaker"
     if not owners.is_file():
-        return _Columns(ids, None, vectors)
-    named = _mapping(owners, "id speaker" if keys is ids else "row speaker")
-    speakers = [named.get(key) for key in keys]
-    absent = [name for name, speaker in zip(ids, speakers, strict=True) if speaker is None]
+        return None
+    speakers = _mapping(owners, form)
+    absent = [name for name, key in zip(ids, keys, strict=True) if key not in speakers]
     if absent:
         text = f"{len(absent)} of {len(ids)} utterances without a speaker: {few(absent)}"
         raise DataError(text, file=owners, remedy=f"it must belong to {CACHE}: make both again")
-    return _Columns(ids, [str(speaker) for speaker in speakers], vectors)
+    return [speakers[key] for key in keys]
 
 
 def _mapping(path: Path, form: str) -> dict[str, str]:

@@ -278,7 +278,7 @@ def check_norms(
     norms: NDArray[np.float64],
     names: NDArray[np.object_],
     *,
-    what: str = "vector",
+    kind: str = "vector",
     size: ArrayLike = 0.0,
 ) -> None:
     """Raise an error that names NaN, infinite and zero vectors.
@@ -289,7 +289,7 @@ def check_norms(
         Their lengths.
     names : ndarray of str of shape (n,)
         Their names.
-    what : str
+    kind : str
         Kind of the vectors, for messages.
     size : array_like of float
         Lengths of the averaged vectors, which may cancel up to rounding.
@@ -305,7 +305,7 @@ def check_norms(
     ):
         count = int(bad.sum())
         if count:
-            subject = f"{count} {what}s are" if count > 1 else f"1 {what} is"
+            subject = f"{count} {kind}s are" if count > 1 else f"1 {kind} is"
             message = f"{subject} {text}: {few(names[bad].tolist())}"
             raise DataError(message, remedy="extract these embeddings again, or leave them out")
 
@@ -324,9 +324,9 @@ def warn_of_enrolled(
     """
     check_embeddings(enrolled, tested)
     _check_names(enrolled, tested)
-    warn_of_copies(enrolled, what="enrolled utterances have copies")
+    warn_of_copies(enrolled, finding="enrolled utterances have copies")
     if tested is not enrolled:
-        warn_of_copies(tested, what="tested utterances have copies")
+        warn_of_copies(tested, finding="tested utterances have copies")
     rows, originals = _copies(tested, enrolled)
     total = f"{len(tested)} tested utterances"
     if trials is not None and len(rows):
@@ -344,7 +344,9 @@ def warn_of_enrolled(
         logger.warning(text, len(rows), total, _pairs(tested, rows, enrolled, originals))
 
 
-def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, what: str) -> None:
+def warn_of_copies(
+    embeddings: Embeddings, known: Embeddings | None = None, *, finding: str
+) -> None:
     """Warn if vectors show that recordings of a set occur in another set, or twice in their own.
 
     Parameters
@@ -352,8 +354,8 @@ def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, w
     embeddings : Embeddings
     known : Embeddings, optional
         The other set; by default their own.
-    what : str
-        Description for the warning, such as "tested utterances are in training".
+    finding : str
+        What copies show, for the warning, such as "tested utterances are in training".
     """
     rows, originals = _copies(embeddings, known)
     # if all are equal, `Embeddings.norms` warns
@@ -363,7 +365,7 @@ def warn_of_copies(embeddings: Embeddings, known: Embeddings | None = None, *, w
             text,
             len(rows),
             len(embeddings),
-            what,
+            finding,
             _pairs(embeddings, rows, known or embeddings, originals),
         )
 
@@ -548,27 +550,22 @@ def speaker_vectors(
         raise DataError(f"expected at least 1 utterance, got {utterances}")
     norms = embeddings.norms()
     names, codes = factorise(embeddings.speakers)
-    if len(names) == len(embeddings) and (utterances is None or utterances == 1):
+    if len(names) == len(embeddings) and utterances in (None, 1):
         if keep_order:
             return SpeakerVectors(embeddings.speakers, embeddings.vectors, norms, embeddings.notes)
         order = np.argsort(codes)
         return SpeakerVectors(names, embeddings.vectors[order], norms[order], embeddings.notes)
     counts = np.bincount(codes, minlength=len(names))
     notes = embeddings.notes
-    if utterances is None or averaging.choice == "first":
-        rows = np.argsort(codes, kind="stable")
-    else:
-        rows = _drawn_rows(embeddings, averaging.seed)
+    rows = np.argsort(codes, kind="stable")
     if utterances is not None:
+        if averaging.choice != "first":
+            rows = _drawn_rows(embeddings, averaging.seed)
         starts = np.cumsum(counts) - counts
         rows = rows[np.arange(len(rows)) - np.repeat(starts, counts) < utterances]
         if (counts < utterances).any():
             short = names[counts < utterances].tolist()
-            text = f"{len(short)} of {len(names)} speakers have fewer than {utterances} utterances: {few(short)}"
-            if strict:
-                raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
-            logger.warning("%s; all of theirs are used", text)
-            notes = (*notes, f"{text}; all of theirs are used")
+            notes = (*notes, _note_of_short(short, len(names), utterances, strict))
         counts = np.minimum(counts, utterances)
     ends = np.append(0, np.cumsum(counts))
     size: ArrayLike = 1.0
@@ -579,8 +576,17 @@ def speaker_vectors(
         size = np.maximum.reduceat(norms[rows], ends[:-1])
     means /= counts[:, None]
     lengths = row_norms(means)
-    check_norms(lengths, names, what="speaker mean", size=size)
+    check_norms(lengths, names, kind="speaker mean", size=size)
     return SpeakerVectors(names, means, lengths, notes)
+
+
+def _note_of_short(short: Sequence[str], total: int, utterances: int, strict: bool) -> str:
+    """Warn of speakers with too few utterances, and return the warning; raise an error instead if strict."""
+    text = f"{len(short)} of {total} speakers have fewer than {utterances} utterances: {few(short)}"
+    if strict:
+        raise DataError(text, remedy="ask for fewer, or use all they have: strict=False")
+    logger.warning("%s; all of theirs are used", text)
+    return f"{text}; all of theirs are used"
 
 
 def _sums(

@@ -41,10 +41,10 @@ import csv
 import io
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -96,6 +96,7 @@ KEYS: dict[str, Layout] = {
     "kaldi": ("model", "segment", "label"),
     "voxceleb": ("label", "model", "segment"),
 } | {name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5", "appended")}
+_WORDS = {"speechbrain": ("1", "0"), "voxceleb": ("1", "0")}  # in place of target and nontarget
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
 _BLANKS = bytes.maketrans(
@@ -306,28 +307,35 @@ def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
     >>> forced_layout("voxceleb", "key")
     ('label', 'model', 'segment')
     """
-    known = SCORES if content == "scores" else KEYS
+    known = KEYS
+    subject = "a key"
+    if content == "scores":
+        known = SCORES
+        subject = "scores"
     if isinstance(layout, str):
         if layout in known:
             return known[layout]
         layout = layout.replace(",", " ").split()
     roles = tuple("label" if role == "target" else role for role in layout)
-    named = [role for role in roles if role != "-"]
-    has_ids = "segment" in roles and bool({"model", "claimed"} & set(roles))
-    without_ids = set(named) == {"label", "score"}
-    if content == "scores":
-        subject = "scores"
-        is_complete = "score" in roles
-    else:
-        subject = "a key"
-        is_complete = "label" in roles or {"claimed", "real"} <= set(roles)
-    is_valid = set(roles) <= set(ROLES) and len(set(named)) == len(named)
-    if not (is_valid and is_complete and (has_ids or without_ids)):
+    if not _is_order(roles, content):
         remedy = f"use one of {', '.join(known)}, or an order of {', '.join(ROLES)} such as {','.join(known['kaldi'])}"
         raise DataError(
             f"no order of the columns of {subject}: {' '.join(roles) or '(none)'}", remedy=remedy
         )
     return roles
+
+
+def _is_order(roles: Layout, content: Kind) -> bool:
+    """Return whether roles are known, each is there once, and none is missing."""
+    named = [role for role in roles if role != "-"]
+    if not set(named) <= set(ROLES) or len(set(named)) < len(named):
+        return False
+    has_ids = "segment" in named and ("model" in named or "claimed" in named)
+    if not has_ids and set(named) != {"label", "score"}:
+        return False
+    if content == "scores":
+        return "score" in named
+    return "label" in named or {"claimed", "real"} <= set(named)
 
 
 def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> Layout:
@@ -360,17 +368,25 @@ def detect_layout(rows: Sequence[Sequence[str]], content: Kind, path: Path) -> L
             return ("score", "label")
         return ("label", "score")
     if len(columns) == 3:
-        if content == "scores":
-            if numbers[0] and not any(map(is_score, columns[2])):
-                return SCORES["voxsrc"]
-            return SCORES["kaldi"]
-        if labels[0] and not any(map(_is_truth, columns[2])):
-            return KEYS["voxceleb"]
-        return KEYS["kaldi"]
+        return _detect_of_three(columns, content)
     # ASVspoof: the third column is the kind of speech
     if content == "key" and labels[3] and not numbers[2]:
         return ("model", "segment", "-", "label")
     return _detect_of_four(columns, numbers, labels, content, path)
+
+
+def _detect_of_three(columns: Sequence[Sequence[str]], content: Kind) -> Layout:
+    """Detect whether scores or labels come first; if they may come last, they do."""
+    known = KEYS
+    first = "voxceleb"
+    is_value: Callable[[str], bool] = _is_truth
+    if content == "scores":
+        known = SCORES
+        first = "voxsrc"
+        is_value = is_score
+    if all(map(is_value, columns[0])) and not any(map(is_value, columns[2])):
+        return known[first]
+    return known["kaldi"]
 
 
 def _detect_of_four(
@@ -487,20 +503,26 @@ def read_list(file: ListFile) -> Trials:
         raise DataError(f"expected trials, got {got}", file=path, remedy="write the list again")
     if choice.duplicates == "first" and "segment" in columns.positions:
         lines = _first_lines(lines, columns, path)
-    rows = [row for _, row in lines]
-    cells = list(zip(*rows, strict=True))
+    cells = list(zip(*[row for _, row in lines], strict=True))
     try:
         return _list_of(cells, file, columns)
     except TrialError as error:
-        first, *others = [lines[row][0] for row in error.rows]
-        text = error.text
-        remedy = error.remedy
-        if others:
-            text += f"; also in line {few(others)}"
-        repeated = {tuple(rows[row]) for row in error.rows}
-        if isinstance(error, RepeatedTrialError) and len(repeated) == 1:
-            remedy = f"{remedy}; duplicates='first' reads only the first line"
-        raise error.changed(text, file=path, line=first, remedy=remedy) from None
+        raise _error_with_lines(error, lines, path) from None
+
+
+def _error_with_lines(
+    error: TrialError, lines: Sequence[tuple[int, list[str]]], path: Path
+) -> DataError:
+    """Return an error of a list with the lines of the file that it is about."""
+    first, *others = [lines[row][0] for row in error.rows]
+    text = error.text
+    remedy = error.remedy
+    if others:
+        text += f"; also in line {few(others)}"
+    repeated = {tuple(lines[row][1]) for row in error.rows}
+    if isinstance(error, RepeatedTrialError) and len(repeated) == 1:
+        remedy = f"{remedy}; duplicates='first' reads only the first line"
+    return error.changed(text, file=path, line=first, remedy=remedy)
 
 
 def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) -> DataError:
@@ -586,22 +608,21 @@ def write_text_list(
         )
     if {"label", "real"} & set(roles):
         is_target = _labels(trials, key)
-        # the orders with 1 and 0 in place of target and nontarget
-        if layout in ("speechbrain", "voxceleb"):
-            words = ("1", "0")
-        else:
-            words = ("target", "nontarget")
-        columns["label"] = np.where(is_target, *words)
+        columns["label"] = np.where(is_target, *_WORDS.get(layout, ("target", "nontarget")))
         if "real" in roles:
             columns["real"] = _real_speakers(models, segments, is_target, speakers or {})
-    ids = (*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ())))
-    unwritable = next(filter(_UNWRITABLE.search, ids), None)
-    if unwritable is not None:
-        text = f"id {unwritable!r} holds white space or other bytes that a text list cannot hold"
-        raise DataError(text, remedy="write HDF5 instead, or rename it")
+    _check_writable((*trials.model_ids, *trials.segment_ids, *set(columns.get("real", ()))))
     cells = [map(str, columns[role].tolist()) for role in roles]
     lines = map(" ".join, zip(*cells, strict=True))
     write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _check_writable(ids: Iterable[str]) -> None:
+    """Refuse an id that would break its line."""
+    for name in ids:
+        if _UNWRITABLE.search(name):
+            text = f"id {name!r} holds white space or other bytes that a text list cannot hold"
+            raise DataError(text, remedy="write HDF5 instead, or rename it")
 
 
 def _labels(trials: Trials, key: Key | None) -> Any:
@@ -636,44 +657,65 @@ def _columns_of_header(path: Path, raw: bytes, content: Kind, choice: Choice) ->
         return None
     delimiter, (names, *values) = _cut(lines)
     titles = {role: known_columns(role, names) for role in COLUMN_NAMES} | choice.named
-    positions: dict[str, Sequence[int]] = {}
-    for role, known in titles.items():
-        chosen = choice.named.get(role, known[:1])
-        if chosen and set(chosen) <= set(names):
-            positions[role] = list(map(names.index, chosen))
-    has_ids = bool({"model", "segment"} & set(positions))
-    if "score" in positions and not (
-        has_ids or choice.named or _is_number_below(positions["score"][0], values)
-    ):
-        del positions["score"]  # the column holds ids such as "value"
-    side = "scores" if content == "scores" else "key"
+    positions = _positions_of_roles(titles, names, values, choice)
+    option = "key_columns=Choice"
+    if content == "scores":
+        option = "scores_columns=Choice"
     needed = _needed_roles(positions, content, choice)
     lacking = [role for role in needed if role not in positions]
     if lacking:
         are_words = delimiter is not None and not any(map(is_score, names))
-        is_header = are_words and (
-            {"model", "segment"} <= set(positions) or _are_above_numbers(names, values)
-        )
-        if not (is_header or choice.named):
+        if not choice.named and not (are_words and _is_header(names, values, positions)):
             return None
-        options = ", ".join(f"{role}='NAME'" for role in lacking)
-        remedy = f"name it: {side}_columns=Choice({options})"
-        if choice.labelled and lacking == ["label"]:
-            remedy += ", or give a key"
-        text = f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
-        raise DataError(text, file=path, line=1, remedy=remedy)
+        raise _lacking_columns(lacking, names, option, path, can_have_key=choice.labelled)
     for role in needed:
         several = [name for name in names if name in titles[role]]
         if len(several) > len(positions[role]):
             text = f"two columns could be the {role}: {' and '.join(several)}"
-            remedy = f"name one: {side}_columns=Choice({role}='{several[0]}'); no two may have the same name"
+            remedy = f"name one: {option}({role}='{several[0]}'); no two may have the same name"
             raise DataError(text, file=path, line=1, remedy=remedy)
     expected = f"{len(names)} columns as in the header"
     return Columns(positions, len(names), expected, delimiter, header=1)
 
 
-def _are_above_numbers(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether words have a row below them, of as many cells, with numbers: then they are a header."""
+def _positions_of_roles(
+    titles: Mapping[str, Sequence[str]],
+    names: Sequence[str],
+    values: Sequence[Sequence[str]],
+    choice: Choice,
+) -> dict[str, Sequence[int]]:
+    """Return the columns of each role: the chosen ones, else the first with a known title."""
+    positions: dict[str, Sequence[int]] = {}
+    for role, known in titles.items():
+        chosen = choice.named.get(role, known[:1])
+        if chosen and set(chosen) <= set(names):
+            positions[role] = list(map(names.index, chosen))
+    is_sure = choice.named or {"model", "segment"} & set(positions)
+    if "score" in positions and not is_sure and not _is_number_below(positions["score"][0], values):
+        del positions["score"]  # the column holds ids such as "value"
+    return positions
+
+
+def _lacking_columns(
+    lacking: list[str], names: Sequence[str], option: str, path: Path, *, can_have_key: bool
+) -> DataError:
+    """Return the error for a header without some columns."""
+    options = ", ".join(f"{role}='NAME'" for role in lacking)
+    remedy = f"name it: {option}({options})"
+    if can_have_key and lacking == ["label"]:
+        remedy += ", or give a key"
+    text = (
+        f"expected a header with a column for {' and '.join(lacking)}, got {', '.join(names)[:200]}"
+    )
+    return DataError(text, file=path, line=1, remedy=remedy)
+
+
+def _is_header(
+    names: Sequence[str], rows: Sequence[Sequence[str]], positions: Mapping[str, Sequence[int]]
+) -> bool:
+    """Return whether words name both ids, or have a row below them, of as many cells, with numbers."""
+    if {"model", "segment"} <= set(positions):
+        return True
     return bool(rows) and len(names) == len(rows[0]) >= 3 and any(map(is_score, rows[0]))
 
 
@@ -750,15 +792,7 @@ def _parsed(raw: bytes, columns: Columns) -> list[Any]:
 def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
     """Build a list from the cells of each column."""
     content = file.kind
-
-    def column(role: str) -> Any:
-        parts = [cells[number] for number in columns.positions[role]]
-        if columns.header and role != "score":
-            parts = [_plain(part) for part in parts]
-        if len(parts) == 1:
-            return parts[0]
-        return list(map(":".join, zip(*parts, strict=True)))
-
+    column = partial(_column, cells, columns)
     if "segment" in columns.positions:
         models = "claimed"
         if "model" in columns.positions:
@@ -780,6 +814,16 @@ def _list_of(cells: Sequence[Any], file: ListFile, columns: Columns) -> Trials:
     if content == "key":
         return key
     return key.trials()
+
+
+def _column(cells: Sequence[Any], columns: Columns, role: str) -> Any:
+    """Return the column of a role; several are joined."""
+    parts = [cells[number] for number in columns.positions[role]]
+    if columns.header and role != "score":
+        parts = [_plain(part) for part in parts]
+    if len(parts) == 1:
+        return parts[0]
+    return list(map(":".join, zip(*parts, strict=True)))
 
 
 def _plain(cells: Any) -> Any:

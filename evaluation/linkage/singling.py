@@ -250,5 +250,5 @@ def _conversations(
     means = vectors.reshape(len(used), n_folds, utterances, -1).mean(axis=2)
     lengths = row_norms(means.reshape(-1, means.shape[2])).reshape(len(used), -1)
     size = row_norms(vectors).reshape(len(used), -1).max(axis=1)
-    check_norms(lengths.min(axis=1), names[used], what="conversation mean", size=size)
+    check_norms(lengths.min(axis=1), names[used], kind="conversation mean", size=size)
     return means, names[used]

@@ -294,8 +294,8 @@ class Metrics:
         for row in self.rows:
             for name, point in row.numbers():
                 given: list[Any] = [scores]
-                if row.of:
-                    given = [number_of(results[part]) for part in row.of]
+                if row.inputs:
+                    given = [number_of(results[part]) for part in row.inputs]
                 results[name] = row.compute(*given, point) if point else row.compute(*given)
         return results
 

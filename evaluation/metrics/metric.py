@@ -131,7 +131,7 @@ class Metric:
         is that of the metric, a dot and the point.
     over_priors : bool
         The points are the target priors of `Metrics`.
-    of : tuple of str
+    inputs : tuple of str
         Names of rows above, where the metric is made of their numbers: `compute` gets these instead of the scores.
     short : str
         Heading in the table of groups; the title by default.
@@ -153,7 +153,7 @@ class Metric:
     method: Method | Callable[[str], Method] = Method("identity")  # a frozen default
     points: tuple[str, ...] | None = None
     over_priors: bool = False
-    of: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
     short: str = ""
     about: str = ""
     caveat: Callable[[Any, SortedScores, str, str], str | None] | None = None
@@ -217,7 +217,7 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     """
     names = []
     for metric in metrics:
-        missing = [part for part in metric.of if part not in names]
+        missing = [part for part in metric.inputs if part not in names]
         if missing:
             text = (
                 f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"

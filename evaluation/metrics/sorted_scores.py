@@ -142,7 +142,8 @@ class SortedScores:
             np.repeat(weights, repeats) for weights in (self.target, self.nontarget)
         )
         first = np.cumsum(repeats)[both] - 2
-        target[first], nontarget[first + 1] = 0, 0
+        target[first] = 0
+        nontarget[first + 1] = 0
         return SortedScores(np.repeat(self.thresholds, repeats), target, nontarget)
 
     @cached_property

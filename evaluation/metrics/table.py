@@ -227,7 +227,7 @@ METRICS = (
     Metric("min_cllr", min_cllr, "minCllr (bit)", BIT, method=Method("log", HULL_FACTOR, lower=0, upper=1),
            short="minCllr", about="Minimum Cllr over all monotone calibrations of the scores"),
     Metric("calibration_loss", sub, "calibration loss (bit)", BIT, method=Method("identity", HULL_FACTOR, lower=0),
-           of=("cllr", "min_cllr"), caveat=_of_loss,
+           inputs=("cllr", "min_cllr"), caveat=_of_loss,
            about="Calibration loss: Cllr minus its minimum"),
     Metric("min_dcf", partial(_cost, min_dcf, True), "minDCF at prior {}", COST,
            method=Method("log", COST_FACTOR, lower=0, upper=1), points=PRIORS, over_priors=True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage import PerSpeaker
 from evaluation.plots import style
@@ -262,16 +262,7 @@ def plot_similarity(
     DataError
         If there is no matrix, a shape or a value is invalid, or an extension is unknown.
     """
-    if not matrices:
-        raise DataError("expected a voice similarity matrix to plot, got none")
-    cells = {name: np.asarray(matrix, np.float64) for name, matrix in matrices.items()}
-    for name, matrix in cells.items():
-        if matrix.shape != (len(speakers), len(speakers)):
-            expected = f"expected a cell for each pair of {len(speakers)} speakers"
-            raise DataError(f"matrix {name!r}: {expected}, got shape {matrix.shape}")
-        known = matrix[~np.isnan(matrix)]
-        if not len(known) or known.min() < 0 or known.max() > 1:
-            raise DataError(f"matrix {name!r}: expected similarities from 0 to 1")
+    cells = _checked_matrices(matrices, len(speakers))
     blank = np.isnan(next(iter(cells.values())))
     np.fill_diagonal(blank, False)
     # speakers with trials against the same others are grouped
@@ -311,6 +302,23 @@ def plot_similarity(
         bar.set_label("similarity: 0 unlike, 0.5 no evidence, 1 alike", fontsize=9.5, color=GREY)
         figure.suptitle(canvas.get("title") or "", fontsize=12)
     return figure
+
+
+def _checked_matrices(
+    matrices: Mapping[str, ArrayLike], n_speakers: int
+) -> dict[str, NDArray[np.float64]]:
+    """Return similarity matrices as arrays; raise an error for another shape or other values."""
+    if not matrices:
+        raise DataError("expected a voice similarity matrix to plot, got none")
+    cells = {name: np.asarray(matrix, np.float64) for name, matrix in matrices.items()}
+    for name, matrix in cells.items():
+        if matrix.shape != (n_speakers, n_speakers):
+            expected = f"expected a cell for each pair of {n_speakers} speakers"
+            raise DataError(f"matrix {name!r}: {expected}, got shape {matrix.shape}")
+        known = matrix[~np.isnan(matrix)]
+        if not len(known) or known.min() < 0 or known.max() > 1:
+            raise DataError(f"matrix {name!r}: expected similarities from 0 to 1")
+    return cells
 
 
 def plot_likelihood(

@@ -117,6 +117,11 @@ class Window:
     ticks_fa: tuple[float, ...]
     ticks_miss: tuple[float, ...]
 
+    def contains(self, p_fa: float, p_miss: float) -> bool:
+        """Return whether a point is inside."""
+        inside = self.p_fa[0] <= p_fa <= self.p_fa[1]
+        return inside and self.p_miss[0] <= p_miss <= self.p_miss[1]
+
 
 WINDOWS = {
     "old": Window((5e-4, 0.5), (5e-4, 0.5), _LOW_TICKS, _LOW_TICKS),
@@ -238,10 +243,7 @@ def plot_det(
             look = line_of(number)
             pieces = _draw_curves(axes, scores, box, look, hull_only=hull_only)
             label = named(name, f"EER {100 * rate:.2f} %, minDCF({prior:.2g}) {cost:.3f}")
-            visible = (
-                shown.p_fa[0] <= p_fa <= shown.p_fa[1]
-                and shown.p_miss[0] <= p_miss <= shown.p_miss[1]
-            )
+            visible = shown.contains(p_fa, p_miss)
             if not pieces:
                 label += "\ncurve outside this window"
             elif not visible:

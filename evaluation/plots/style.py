@@ -199,12 +199,17 @@ def figure_for(
             if form == ".tex":
                 text = to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, ""))
                 write_text(file, text)
-                continue
-            options: dict[str, Any] = {"dpi": 150, "metadata": _NO_DATE[form]}
-            if not asked:  # otherwise the margins would add to the width
-                options |= {"bbox_inches": "tight", "pad_inches": 0.1}
-            with atomic_path(file) as temporary:
-                figure.savefig(temporary, format=form[1:], **options)
+            else:
+                _save(figure, file, form, has_margins=not asked)
+
+
+def _save(figure: Figure, file: Path, form: str, *, has_margins: bool) -> None:
+    """Write a figure without the date; margins add to its width."""
+    options: dict[str, Any] = {"dpi": 150, "metadata": _NO_DATE[form]}
+    if has_margins:
+        options |= {"bbox_inches": "tight", "pad_inches": 0.1}
+    with atomic_path(file) as temporary:
+        figure.savefig(temporary, format=form[1:], **options)
 
 
 def _checked_paths(path: Any, forms: Sequence[str]) -> list[Path]:

@@ -46,11 +46,7 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
     corner : str
         Corner of the axes for the legend, as pgfplots names it; below the axes by default.
     """
-    figure: Any = axes.get_figure()
-    if figure is not None and figure.legends:
-        legend = figure.legends[0]
-    else:
-        legend = axes.get_legend()
+    legend = _legend_of(axes)
     texts: list[Any] = [text for text in axes.texts if text.get_text()]
     if axes.get_box_aspect() == 1:
         height = width
@@ -73,6 +69,14 @@ def to_tex(axes: Axes, width: float, height: float, corner: str = "") -> str:
         lines += _entries(legend)
     lines += map(_node, texts)
     return "\n".join([*lines, r"\end{axis}", r"\end{tikzpicture}", r"\end{document}", ""])
+
+
+def _legend_of(axes: Axes) -> Any:
+    """Return the legend of the figure, else of the axes, or None."""
+    figure: Any = axes.get_figure()
+    if figure is not None and figure.legends:
+        return figure.legends[0]
+    return axes.get_legend()
 
 
 def thinned(points: np.ndarray, ends: np.ndarray) -> np.ndarray:

@@ -620,7 +620,8 @@ def utility_to_dict(figures: Iterable[UtilityFigure]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for figure in figures:
         block = nested
-        *outer, last = figure.measure, *figure.names
+        names = (figure.measure, *figure.names)
+        *outer, last = names
         for name in outer:
             block = block.setdefault(name, {})
         block[last] = figure.rate.to_dict()

@@ -98,15 +98,7 @@ class Trials(Tabular):
     def __post_init__(self) -> None:
         for name, ids in (("models", "model_ids"), ("segments", "segment_ids")):
             table = checked_ids(getattr(self, ids), ids)
-            codes = np.asarray(getattr(self, name))
-            if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
-                raise DataError(
-                    f"expected {name} to be integers of shape (N,), got {codes.dtype} of {codes.shape}"
-                )
-            if codes.size and not (codes.min() >= 0 and codes.max() < len(table)):
-                raise DataError(
-                    f"expected {name} from 0 to {len(table) - 1}, got {codes.min()} to {codes.max()}"
-                )
+            _check_codes(name, np.asarray(getattr(self, name)), len(table))
             object.__setattr__(self, ids, table)
         for name, dtype in self._dtypes.items():
             if name == "types" and getattr(self, name) is None:
@@ -412,6 +404,18 @@ def find_repeat(
     _, first = np.unique(pairs, return_index=True)
     later = int(np.setdiff1d(np.arange(len(pairs)), first)[0])
     return later, int(np.argmax(pairs == pairs[later]))
+
+
+def _check_codes(name: str, codes: np.ndarray, count: int) -> None:
+    """Refuse codes that are no rows of a table of so many ids."""
+    if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
+        raise DataError(
+            f"expected {name} to be integers of shape (N,), got {codes.dtype} of {codes.shape}"
+        )
+    if codes.size and not (codes.min() >= 0 and codes.max() < count):
+        raise DataError(
+            f"expected {name} from 0 to {count - 1}, got {codes.min()} to {codes.max()}"
+        )
 
 
 def counted(number: int, noun: str) -> str:

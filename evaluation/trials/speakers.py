@@ -542,10 +542,7 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: 
     remedy = f"the map of speakers must name the speaker of every {side} of the key"
     named: list[Any] = listed
     if isinstance(speakers, str) and speakers:
-        named = []
-        for name in listed:
-            is_named = speakers in name or side == "model"
-            named.append(name.partition(speakers)[0] if is_named else "")
+        named = [_before(speakers, name, is_model=side == "model") for name in listed]
         other = next((sign for sign in "/-_." if sign in "".join(listed)), "a map of them")
         remedy = f"no {speakers!r} ends their speakers: try {other}"
     elif isinstance(speakers, Mapping):
@@ -558,17 +555,24 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: 
         )
     names = np.full(len(ids), "", object)
     names[used] = named
-    absent = [
-        name
-        for name, speaker in zip(listed, named, strict=True)
-        if not (speaker and isinstance(speaker, str))
-    ]
+    absent = []
+    for name, speaker in zip(listed, named, strict=True):
+        if not speaker or not isinstance(speaker, str):
+            absent.append(name)
     if absent:
         raise DataError(
             f"{len(absent)} of {len(used)} {side}s without a speaker: {few(absent, repr)}",
             remedy=remedy,
         )
     return names
+
+
+def _before(sign: str, name: str, *, is_model: bool) -> str:
+    """Return the part of an id before a sign: all of it without the sign for a model, else nothing."""
+    speaker, end, _ = name.partition(sign)
+    if end or is_model:
+        return speaker
+    return ""
 
 
 def _doubt_prefixes(side: str, ids: np.ndarray, title: str) -> Doubt | None:

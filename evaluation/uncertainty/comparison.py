@@ -704,7 +704,7 @@ def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], Metrics
     for name in names:
         row, _ = find_metric(name, METRICS)
         if row is not None:
-            needed |= {row.name, *row.of}
+            needed |= {row.name, *row.inputs}
     table = tuple(row for row in METRICS if row.name in needed)
     return names, Metrics(priors, metrics=table)
 

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics import Method, SortedScores, equal_error
+from evaluation.uncertainty.groups import sample_by_group
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous, to_report, to_scale
 from evaluation.uncertainty.resampling import NO_INTERVALS, Resampling, Sample, bootstrap
 from spkbase.errors import DataError
@@ -172,18 +173,10 @@ def group_fairness(
     DataError
         If fewer than two groups have trials of both classes, or shapes disagree.
     """
-    if groups.shape != sample.scores.shape:
-        raise DataError(
-            f"expected a group for each of {len(sample)} trials, got shape {groups.shape}"
-        )
+    every = sample_by_group(sample, groups, names)
     if threshold is None:
         threshold = equal_error(sample.runs()).threshold
-    ordered = groups[sample.order]
-    parts = {}
-    for code, name in enumerate(names):
-        part = sample.subset(ordered == code)
-        if part.n_least:
-            parts[name] = part
+    parts = {name: part for name, part in every.items() if part.n_least}
     if len(parts) < 2:
         raise DataError(f"expected at least 2 groups with trials of both classes, got {len(parts)}")
     statistic = partial(rates_at, threshold)

@@ -18,6 +18,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.metrics import METRICS, Method, Metric, find_metric, method_of
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
@@ -181,13 +182,8 @@ def evaluate_groups(
     DataError
         If shapes disagree, or as `bootstrap`.
     """
-    if groups.shape != sample.scores.shape:
-        raise DataError(
-            f"expected a group for each of {len(sample)} trials, got shape {groups.shape}"
-        )
     metrics = getattr(statistic, "rows", METRICS)
-    ordered = groups[sample.order]
-    every = {name: sample.subset(ordered == code) for code, name in enumerate(names)}
+    every = sample_by_group(sample, groups, names)
     parts = {name: part for name, part in every.items() if part.n_least}
     values = {name: dict(statistic(part.runs())) for name, part in parts.items()}
     resampled: dict[str, dict[str, np.ndarray]] = {}
@@ -218,6 +214,18 @@ def evaluate_groups(
     return Groups(
         column, results, extremes, int((groups == -1).sum()), int((groups == -2).sum()), metrics
     )
+
+
+def sample_by_group(
+    sample: Sample, groups: NDArray[Any], names: Sequence[str]
+) -> dict[str, Sample]:
+    """Return the trials of each group; see `evaluate_groups`."""
+    if groups.shape != sample.scores.shape:
+        raise DataError(
+            f"expected a group for each of {len(sample)} trials, got shape {groups.shape}"
+        )
+    ordered = groups[sample.order]
+    return {name: sample.subset(ordered == code) for code, name in enumerate(names)}
 
 
 def _extremes(
@@ -254,11 +262,7 @@ def _extreme(
     extreme_names = (names[high], names[low], names[worst])
     n_units = min(part.n_effective for part in parts.values())
     n_trials = min(part.n_least for part in parts.values())
-    if resampled:
-        draws = np.stack([resampled[name][metric] for name in names], axis=1)
-    else:
-        draws = np.zeros((0, len(names)))
-    draws = draws[np.isfinite(draws).all(axis=1)]
+    draws = _finite_draws(metric, names, resampled)
     if len(draws) < 2 or n_units < 2:
         if not resampled:
             note = "no resamples"
@@ -288,3 +292,13 @@ def _extreme(
             Interval(float(value), float(start), float(stop), f"{used.name}, simultaneous")
         )
     return Extremes(*extreme_names, *intervals)
+
+
+def _finite_draws(
+    metric: str, names: Sequence[str], resampled: Mapping[str, Mapping[str, np.ndarray]]
+) -> np.ndarray:
+    """Return the resampled values of a metric, (draws, groups), where those of all groups are finite."""
+    if not resampled:
+        return np.zeros((0, len(names)))
+    draws = np.stack([resampled[name][metric] for name in names], axis=1)
+    return draws[np.isfinite(draws).all(axis=1)]

@@ -179,11 +179,11 @@ def count_errors(
         )
     if missing == "error":
         lists.check_same(
-            reference, hypothesis, file=file, what="utterances", otherwise=lists.OR_DROP
+            reference, hypothesis, file=file, items="utterances", otherwise=lists.OR_DROP
         )
     elif missing == "empty":
         lists.check_same(
-            hypothesis, reference, file=file, what="utterances of the hypothesis", allow_extra=True
+            hypothesis, reference, file=file, items="utterances of the hypothesis", allow_extra=True
         )
     utterances = sorted(name for name in reference if name in hypothesis or missing == "empty")
     if not utterances:

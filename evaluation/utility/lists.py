@@ -85,14 +85,14 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     return read_id_list(path, "utterance words", n_columns=1, rest=True)
 
 
-def read_labels(path: str | Path, what: str = "emotion") -> dict[str, str]:
+def read_labels(path: str | Path, column: str = "emotion") -> dict[str, str]:
     """Read lines ``id label``, such as Kaldi's `utt2emo` or `spk2fold`.
 
     Parameters
     ----------
     path : path
         As for `read_transcripts`.
-    what : str
+    column : str
         Name of the second column, for errors.
 
     Raises
@@ -100,7 +100,7 @@ def read_labels(path: str | Path, what: str = "emotion") -> dict[str, str]:
     DataError
         As `read_transcripts`, or if a line does not have two columns.
     """
-    return read_id_list(path, f"id {what}")
+    return read_id_list(path, f"id {column}")
 
 
 def read_recordings(path: str | Path) -> dict[str, Path]:
@@ -152,11 +152,11 @@ def check_same(
     got: Collection[str],
     *,
     file: str | Path | None,
-    what: str,
+    items: str,
     allow_extra: bool = False,
     otherwise: str = "",
 ) -> None:
-    """Check that two sets of ids are equal; `otherwise` ends the remedy.
+    """Check that two sets of ids are equal; errors name them as `items`, and `otherwise` ends the remedy.
 
     Raises
     ------
@@ -166,10 +166,10 @@ def check_same(
     texts = []
     missing = [name for name in expected if name not in got]
     if missing:
-        texts.append(f"{len(missing)} {what} missing: {named(missing)}")
+        texts.append(f"{len(missing)} {items} missing: {named(missing)}")
     unknown = [name for name in got if name not in expected]
     if unknown and not allow_extra:
-        texts.append(f"{len(unknown)} {what} unknown: {named(unknown)}")
+        texts.append(f"{len(unknown)} {items} unknown: {named(unknown)}")
     if texts:
         remedy = f"expected the same {len(expected)} as in the reference{otherwise}"
         raise DataError("; ".join(texts), file=file, remedy=remedy)

@@ -162,7 +162,7 @@ def confusions(
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
-        check_same(truth, predicted, file=file, what="utterances", otherwise=OR_DROP)
+        check_same(truth, predicted, file=file, items="utterances", otherwise=OR_DROP)
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError(

@@ -23,7 +23,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations, compress
@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.calibration import cross_validate_affine
 from evaluation.metrics import Method, sort_ratios, sort_scores
-from evaluation.trials import Key, Scores, align, find_speakers
+from evaluation.trials import Key, Scores, TrialSpeakers, align, find_speakers
 from evaluation.uncertainty import Interval, Resampling, interval
 from spkbase.errors import DataError, few
 from spkbase.rounding import is_constant, is_negligible
@@ -327,21 +327,7 @@ def matrix_of_voices(
     values = values[:, kept]
     is_same = is_same[kept]
     speakers = speakers.subset(kept)
-    if len(speakers.names) < 2:
-        raise DataError(f"expected two speakers or more, got {len(speakers.names)}")
-    if not 0 < int(is_same.sum()) < len(is_same):
-        if is_same.any():
-            which = "between two speakers"
-        else:
-            which = "within a speaker"
-        raise DataError(f"expected trials within and between speakers, got none {which}")
-    used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
-    if calibration == "folds" and used < _FOLDS:
-        text = f"expected {_FOLDS} speakers or more to train a calibration on others, got {used}"
-        raise DataError(
-            text,
-            remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials",
-        )
+    _check_speakers(speakers, is_same, calibration)
     llrs = []
     for draw in values:
         if is_constant(draw):
@@ -366,6 +352,27 @@ def matrix_of_voices(
         second = np.concatenate([second, speakers.models[apart]])
     matrix = similarity_matrix(llr, first, second, len(speakers.names))
     return SimilarityMatrix(tuple(speakers.names.tolist()), matrix, values.size), notes
+
+
+def _check_speakers(
+    speakers: TrialSpeakers, is_same: NDArray[np.bool_], calibration: Calibration
+) -> None:
+    """Refuse too few speakers, and trials only within or only between speakers."""
+    if len(speakers.names) < 2:
+        raise DataError(f"expected two speakers or more, got {len(speakers.names)}")
+    if not 0 < int(is_same.sum()) < len(is_same):
+        if is_same.any():
+            which = "between two speakers"
+        else:
+            which = "within a speaker"
+        raise DataError(f"expected trials within and between speakers, got none {which}")
+    used = len(np.unique(np.concatenate([speakers.models, speakers.segments])))
+    if calibration == "folds" and used < _FOLDS:
+        text = f"expected {_FOLDS} speakers or more to train a calibration on others, got {used}"
+        raise DataError(
+            text,
+            remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials",
+        )
 
 
 def compare_voices(
@@ -405,12 +412,7 @@ def compare_voices(
         raise DataError(
             f"expected the matrices oo and oa or aa, got {', '.join(matrices) or 'none'}"
         )
-    everyone: set[str] = set()
-    with_itself = []
-    for matrix in matrices.values():
-        everyone.update(matrix.speakers)
-        with_itself.append(set(compress(matrix.speakers, ~np.isnan(np.diagonal(matrix.values)))))
-    shared = sorted(set.intersection(*with_itself))
+    shared = _shared_speakers(matrices.values())
     if len(shared) < 2:
         expected = (
             "expected two speakers or more that are in all matrices with trials within themselves"
@@ -418,16 +420,12 @@ def compare_voices(
         remedy = "check that the same ids name the same speakers in all files"
         raise DataError(f"{expected}, got {len(shared)}", remedy=remedy)
     all_notes = list(notes)
+    everyone = set[str]().union(*(matrix.speakers for matrix in matrices.values()))
     absent = everyone.difference(shared)
     if absent:
         names = f"{len(absent)} of {len(everyone)} speakers, or segments of unknown ones,"
         all_notes.append(f"{names} are not in all matrices: {few(absent)}")
-    chosen = {}
-    for name, matrix in matrices.items():
-        rows = [matrix.speakers.index(speaker) for speaker in shared]
-        chosen[name] = SimilarityMatrix(
-            tuple(shared), matrix.values[np.ix_(rows, rows)], matrix.n_trials
-        )
+    chosen = {name: _restricted(matrix, shared) for name, matrix in matrices.items()}
     values = _numbers({name: matrix.values for name, matrix in chosen.items()}, None)
     all_notes += _implausible(chosen, values)
     intervals = _intervals(chosen, values, resampling)
@@ -470,6 +468,21 @@ def _implausible(
         )
         notes.append(f"{text}: were files swapped?")
     return notes
+
+
+def _shared_speakers(matrices: Iterable[SimilarityMatrix]) -> list[str]:
+    """Return the speakers that have trials with themselves in all matrices."""
+    with_itself = []
+    for matrix in matrices:
+        has_trials = ~np.isnan(np.diagonal(matrix.values))
+        with_itself.append(set(compress(matrix.speakers, has_trials)))
+    return sorted(set.intersection(*with_itself))
+
+
+def _restricted(matrix: SimilarityMatrix, speakers: Sequence[str]) -> SimilarityMatrix:
+    """Return the rows and columns of some speakers."""
+    rows = list(map(matrix.speakers.index, speakers))
+    return SimilarityMatrix(tuple(speakers), matrix.values[np.ix_(rows, rows)], matrix.n_trials)
 
 
 def _numbers(

@@ -42,17 +42,19 @@ from numpy.typing import NDArray
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkbase.files import atomic_path, write_json
+from spkbase.files import atomic_path
 from spkbase.packages import imported
 from spkbase.seeding import stream
-from spkbase.version import library_version
-from spkver.training import RECORD, TrainingSpeech
+from spkver.training import TrainingSpeech, write_record
 from spkver.training.crops import middle_crop, random_batch
 from spkver.training.tuning import TuningConfig, angular_margin_loss, has_bfloat16
 
-ONNX, STATE, UNFINISHED = "network.onnx", "network.pt", "unfinished.pt"
+ONNX = "network.onnx"
+STATE = "network.pt"
+UNFINISHED = "unfinished.pt"
 
-BANDS, DIMENSION = 80, 192
+BANDS = 80
+DIMENSION = 192
 JUDGED_SECONDS = 4.0  # of a recording of held-out speakers
 CHANNELS = {"ecapa": 512, "resnet": 32}  # as published
 
@@ -124,16 +126,8 @@ def train(
         if learner.step % config.judged == 0 or learner.is_done:
             judge()
     learner.export(folder)
-    record = {
-        "held_out_eer": learner.judged,
-        "steps": learner.best,
-        "speakers": len(training.speakers),
-        "versions": max(map(len, versions.values())),
-        "torch": library_version("torch"),
-        "bfloat16": learner.bfloat16,
-        "seconds": learner.seconds,
-    }
-    write_json(folder / RECORD, record)
+    facts = {"bfloat16": learner.bfloat16, "seconds": learner.seconds}
+    write_record(folder, training, versions, rates=learner.judged, steps=learner.best, **facts)
     unfinished.unlink()
     return f"onnx:{ONNX}"
 

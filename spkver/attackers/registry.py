@@ -20,6 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,7 +113,8 @@ OUTSIDE = {
 
 
 _TUNED = "campplus-tuned"
-_STRONGER, _WEAKER = "campplus", "ge2e"
+_STRONGER = "campplus"
+_WEAKER = "ge2e"
 """The GE2E attackers, never stronger than CAM++'s, run only if CAM++'s weights are missing."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_+-]+")
@@ -216,7 +218,7 @@ def _rows(
 
 CATALOGUE: dict[str, CatalogueRow] = {
     row.name: row
-    for rows in (
+    for row in chain(
         _rows(
             "gmm-ubm",
             "a statistical model of each voice, a mixture against a background mixture",
@@ -265,7 +267,6 @@ CATALOGUE: dict[str, CatalogueRow] = {
             "all attackers together, a sum of their scores with weights from background speakers",
         ),
     )
-    for row in rows
 }
 
 
@@ -634,7 +635,8 @@ def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:
     row = CATALOGUE.get(name)
     if row is None:
         return None, ""
-    must, can = ":" in row.form and "[" not in row.form, ":" in row.form
+    can = ":" in row.form
+    must = can and "[" not in row.form
     if (colon and not argument) or (argument and not can) or (must and not argument):
         raise ConfigError(f"attackers: {entry!r}: expected {row.form}")
     return row, argument
@@ -642,8 +644,11 @@ def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:
 
 def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float | None) -> Attacker:
     """Create an attacker from a plug-in; its level is what the settings say, `ONE_MODEL` by default."""
-    rest, level, kind = spec.preset.partition(":")[2], str(settings.get("level", "")), spec.kind
-    if more := settings.keys() - {"level"}:
+    rest = spec.preset.partition(":")[2]
+    level = str(settings.get("level", ""))
+    kind = spec.kind
+    more = settings.keys() - {"level"}
+    if more:
         text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
         raise ConfigError(f"{text}: a user-supplied attacker takes level and network only")
     with naming(spec.name):

@@ -169,7 +169,9 @@ def mean_statistics(
     row_of = {name: row for row, name in enumerate(statistics.segments.tolist())}
     zeroth = np.asarray(statistics.zeroth)
     first = np.asarray(statistics.first)
-    rows = [[row_of[name] for name in names] for names in sessions.values()]
+    rows = []
+    for names in sessions.values():
+        rows.append([row_of[name] for name in names])
     models, recordings = np.array(list(sessions), object).T
     return Statistics(
         models,
@@ -200,7 +202,9 @@ def cut_sessions(frames: Frames, length: float | None) -> tuple[Frames, list[str
     recordings : list of str
         The recording of each session.
     """
-    ids, recordings, edges = [], [], [0]
+    ids = []
+    recordings = []
+    edges = [0]
     pairs = frames.offsets[:-1].tolist(), frames.offsets[1:].tolist()
     for recording, begin, end in zip(frames.ids.tolist(), *pairs, strict=True):
         size = end - begin

@@ -61,7 +61,8 @@ from spkver.vectors import Supervectors, TotalVariability
 
 logger = logging.getLogger(__name__)
 
-_KEY, _PART = 16, 8  # digits of keys
+_KEY = 16  # digits of keys
+_PART = 8
 _MOST_LACKING = 0.1  # share of recordings that an extractor may fail on
 
 
@@ -415,8 +416,11 @@ class TrainedMixture:
         self, directory: DataDir, sessions: Mapping[tuple[str, str], Sequence[str]]
     ) -> Stamp:
         """Return the mean statistics of each (model, recording) over its utterances."""
-        statistics, ids = self.statistics(directory), self.ids(directory)
-        by_id = {pair: [ids[name] for name in names] for pair, names in sessions.items()}
+        statistics = self.statistics(directory)
+        ids = self.ids(directory)
+        by_id = {}
+        for pair, names in sessions.items():
+            by_id[pair] = [ids[name] for name in names]
         key = fingerprint(
             statistics.fingerprint, [[*pair, *names] for pair, names in by_id.items()]
         )

@@ -241,11 +241,11 @@ def mean_vectors(
     """
     row_of = {name: row for row, name in enumerate(vectors.ids.tolist())}
     every = np.asarray(vectors.vectors)
-    means = np.stack(
-        [every[[row_of[name] for name in names]].mean(axis=0) for names in sessions.values()]
-    )
+    means = []
+    for names in sessions.values():
+        means.append(every[[row_of[name] for name in names]].mean(axis=0))
     models, recordings = np.array(list(sessions), object).T
-    return Supervectors(models, recordings, means).embeddings()
+    return Supervectors(models, recordings, np.stack(means)).embeddings()
 
 
 def largest_scores(

@@ -411,8 +411,8 @@ class Backend:
         """Return the scores of mapped vectors; trials hold the codes of models and the rows of tests."""
         if self.scorer.name == "cosine":
             size = row_norms(sessions.vectors).max(initial=0.0)
-            check_norms(row_norms(sessions.means), trials.model_ids, what="mapped model", size=size)
-            check_norms(row_norms(tests), trials.segment_ids, what="mapped vector")
+            check_norms(row_norms(sessions.means), trials.model_ids, kind="mapped model", size=size)
+            check_norms(row_norms(tests), trials.segment_ids, kind="mapped vector")
         scores = scored(trials, self._raw(sessions, tests, trials.models, trials.segments))
         norm = step_of(self.chain, "norm")
         if self.cohort is not None and norm is not None:

@@ -366,5 +366,5 @@ def _lengths(
 def _unit(vectors: Floats, name: str) -> Floats:
     norms = row_norms(vectors)
     rows = np.array([f"row {row}" for row in range(len(vectors))], object)
-    check_norms(norms, rows, what=name)
+    check_norms(norms, rows, kind=name)
     return vectors / norms[:, None]

@@ -106,20 +106,20 @@ def anonymize(
     "--pool", required=True, metavar="VECTORS", help="Vectors of other speakers, to choose from."
 )
 @console.path_option("-o", "--output", required=True, help="File to write: .h5 or .npz.")
-@console.choice_option("--distance", of=["plda", "cosine"], help="Distance of voices.")
+@console.choice_option("--distance", choices=["plda", "cosine"], help="Distance of voices.")
 @console.path_option(
     "--backend", help="PLDA of spkver backend train or import; by default trained on the pool."
 )
 @console.choice_option(
     "--sex",
-    of=["same", "other", "random", "any"],
+    choices=["same", "other", "random", "any"],
     help="Sex of the new voices, relative to the speaker's.",
 )
 @console.path_option(
     "--sexes", multiple=True, help="Lines 'speaker f|m', as in spk2gender; repeatable."
 )
 @console.choice_option(
-    "--level", of=["speaker", "utterance"], help="One pseudo-speaker for each of these."
+    "--level", choices=["speaker", "utterance"], help="One pseudo-speaker for each of these."
 )
 @click.option(
     "--farthest", type=int, default=200, help="Number of farthest voices that are candidates."

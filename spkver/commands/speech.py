@@ -141,7 +141,9 @@ def datadir(
 )
 @console.number_option("--seed", help="Seed of all draws.")
 @console.choice_option(
-    "--missing", of=["error", "drop"], help="Utterances that --twin lacks: an error, or left out."
+    "--missing",
+    choices=["error", "drop"],
+    help="Utterances that --twin lacks: an error, or left out.",
 )
 def split(
     datadir: Path,
@@ -164,7 +166,6 @@ def split(
     Example:
       spkver split data/mine --twin data/mine_anon --suffix _anon --output sets
     """
-    from spkver.anonymization import recorded_anonymizer
     from spkver.datadir import SplitRules, check_suffix, read_datadir, split_for_evaluation
 
     if (twin is None) != (suffix is None):
@@ -190,9 +191,8 @@ def split(
             rules=rules,
             missing=missing,
         )
-    if twin is not None and recorded_anonymizer(datadir) and not recorded_anonymizer(twin):
-        about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
-        click.echo(f"Warning: {datadir}: {about}", err=True)
+    if twin is not None:
+        _warn_of_exchange(datadir, twin)
     sets.write()
     click.echo(_counts(sets.original.parts()))
     for note in sets.notes:
@@ -203,6 +203,15 @@ def split(
     click.echo(
         f"Go on with: spkver voiceprivacy --data {output} --suffix {suffix} --output results"
     )
+
+
+def _warn_of_exchange(original: Path, twin: Path) -> None:
+    """Warn if the original directory holds anonymised speech by its record, and its twin does not."""
+    from spkver.anonymization import recorded_anonymizer
+
+    if recorded_anonymizer(original) and not recorded_anonymizer(twin):
+        about = "holds anonymised speech, by its anonymization.json, and --twin does not: are the two exchanged?"
+        click.echo(f"Warning: {original}: {about}", err=True)
 
 
 @click.command("librispeech", cls=console.Command)
@@ -310,9 +319,9 @@ def iemocap(iemocap: Path, output: Path, lists: Path | None) -> None:
     "--sessions", "n_sessions", type=int, default=7, help="Sessions of each speaker, up to 9."
 )
 @click.option("--seed", type=int, default=0, help="Seed of all draws.")
-@console.choice_option("--gender", of=["m", "f", "both"], help="Sex of the speakers.")
+@console.choice_option("--gender", choices=["m", "f", "both"], help="Sex of the speakers.")
 @console.choice_option(
-    "--format", "audio_format", of=["wav", "sph", "flac"], help="Format of the recordings."
+    "--format", "audio_format", choices=["wav", "sph", "flac"], help="Format of the recordings."
 )
 @console.worker_options
 def rsr2015(

@@ -211,9 +211,9 @@ def train(
     if adapt is not None:
         others = read_embeddings(adapt, allow_pickle=allow_pickle)
     with echo_log():
-        warn_of_copies(training, what="training utterances have copies")
+        warn_of_copies(training, finding="training utterances have copies")
         if others is not None:
-            warn_of_copies(others, training, what="utterances of --adapt are in training too")
+            warn_of_copies(others, training, finding="utterances of --adapt are in training too")
         trained = train_chain(training, steps, adapt=others, seed=seed)
     write_backend(output, trained)
     click.echo(f"{output}: {trained!r}")
@@ -320,7 +320,7 @@ def score(
 @path_option("--plda", required=True, metavar="FILE", help="Kaldi's plda, binary or text.")
 @path_option("--mean", metavar="FILE", help="Kaldi's mean.vec, which is subtracted first.")
 @path_option("--transform", metavar="FILE", help="Kaldi's transform.mat, or VBx's transform.h5.")
-@choice_option("--length", of=["kaldi", "simple", "none"], help="Scaling within the PLDA.")
+@choice_option("--length", choices=["kaldi", "simple", "none"], help="Scaling within the PLDA.")
 @path_option("-o", "--output", required=True, metavar="BACKEND", help="HDF5 file of the backend.")
 def import_kaldi(
     plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path

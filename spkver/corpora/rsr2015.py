@@ -45,6 +45,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -854,7 +855,7 @@ def _blocks(path: Path, problems: Problems) -> Iterator[tuple[int, bytes]]:
     line = 1
     try:
         with path.open("rb") as handle:
-            while lines := handle.readlines(_BLOCK_BYTES):
+            for lines in iter(partial(handle.readlines, _BLOCK_BYTES), []):
                 block = b"".join(lines)
                 if line == 1:
                     block = block.removeprefix(_BOM)

@@ -211,17 +211,13 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
             "the separator is empty", remedy="give the end of the speaker's name, such as - or _"
         )
     files, others = _audio_below(folder)
-    flat = [path for path in files if len(path.parts) == 1]
-    if 0 < len(flat) < len(files):
-        text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
-        remedy = "move them into the folders of their speakers, or elsewhere"
-        raise DataError(text, file=folder, remedy=remedy)
+    is_flat = _is_flat(files, folder)
     problems = Problems(folder)
     recordings: dict[str, Path] = {}
     speakers: dict[str, str] = {}
     names: dict[str, str] = {}  # of speakers, as they are written
     for path in files:
-        if flat:
+        if is_flat:
             name, end, _ = path.stem.partition(separator)
             utterance = _as_id(path.stem)
         else:
@@ -253,6 +249,16 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
         )
     warn_of_alike(names.values())
     return DataDir(Path(target), recordings, speakers)
+
+
+def _is_flat(files: Sequence[Path], folder: Path) -> bool:
+    """Return whether recordings are not in sub-folders; refuse them inside and outside of these."""
+    flat = [path for path in files if len(path.parts) == 1]
+    if 0 < len(flat) < len(files):
+        text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
+        remedy = "move them into the folders of their speakers, or elsewhere"
+        raise DataError(text, file=folder, remedy=remedy)
+    return bool(flat)
 
 
 def datadir_of_table(

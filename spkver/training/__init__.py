@@ -5,7 +5,7 @@ A trainer is a module with a function ``train``, and ``load`` unless its network
 """
 
 from spkver.training import tuning
-from spkver.training.process import RECORD, check_trainer, read_record, train_network
+from spkver.training.process import RECORD, check_trainer, read_record, train_network, write_record
 from spkver.training.speech import HeldOut, TrainingSpeech, Utterance
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "read_record",
     "train_network",
     "tuning",
+    "write_record",
 ]

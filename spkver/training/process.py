@@ -44,8 +44,9 @@ from pathlib import Path
 from typing import Any
 
 from spkbase.errors import ConfigError, DataError
-from spkbase.files import load_json, write_text
+from spkbase.files import load_json, write_json, write_text
 from spkbase.plugins import TimeLimitError, end_process, load_plugin, start_process
+from spkbase.version import library_version
 from spkver.training.speech import TrainingSpeech
 
 logger = logging.getLogger(__name__)
@@ -163,6 +164,40 @@ def train_network(
         raise DataError(answer["error"])
     read_record(folder)
     return str(answer["network"])
+
+
+def write_record(
+    folder: Path,
+    training: TrainingSpeech,
+    versions: Mapping[str, Sequence[Path]],
+    *,
+    rates: Mapping[int, float],
+    steps: int,
+    **further: Any,
+) -> None:
+    """Write what a trainer with PyTorch says of its network, see the module.
+
+    Parameters
+    ----------
+    folder : Path
+    training : TrainingSpeech
+    versions : mapping of str to sequence of Path
+        The anonymised versions of each utterance.
+    rates : mapping of int to float
+        Equal error rates of the held-out speakers, by the number of steps.
+    steps : int
+        Steps of the network that is used.
+    **further
+        Other facts.
+    """
+    record = {
+        "held_out_eer": rates,
+        "steps": steps,
+        "speakers": len(training.speakers),
+        "versions": max(map(len, versions.values())),
+        "torch": library_version("torch"),
+    }
+    write_json(folder / RECORD, record | further)
 
 
 def read_record(folder: Path) -> dict[str, Any]:

@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 
 from spkbase.configuration import load_config
 from spkbase.errors import ConfigError
-from spkbase.files import atomic_path, write_json
+from spkbase.files import atomic_path
 from spkbase.packages import imported
 from spkbase.seeding import stream
-from spkbase.version import library_version
 from spkver.extractors import SOURCES, find_weights, read_weights
 from spkver.training.campplus import campplus_vectors
 from spkver.training.crops import middle_crop, random_batch
-from spkver.training.process import RECORD
+from spkver.training.process import write_record
 from spkver.training.speech import TrainingSpeech
 
 NETWORK = "tuned.pt"
@@ -144,15 +143,8 @@ def train(
         tuner.learn(*random_batch(training, versions, config.batch, config.seconds, draw))
         if tuner.step % config.judged == 0 or tuner.step == config.steps:
             judge()
-    record = {
-        "held_out_eer": tuner.judged,
-        "steps": tuner.best,
-        "speakers": len(training.speakers),
-        "versions": max(map(len, versions.values())),
-        "bfloat16": tuner.bfloat16,
-        "torch": library_version("torch"),
-    }
-    write_json(folder / RECORD, record)
+    facts = {"bfloat16": tuner.bfloat16}
+    write_record(folder, training, versions, rates=tuner.judged, steps=tuner.best, **facts)
     unfinished.unlink()
     return f"campplus:{NETWORK}"
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,7 +198,7 @@ def mean_of(values: Sequence[Any]) -> Any:
     """
     first = values[0]
     if isinstance(first, Mapping):
-        return {name: mean_of([value[name] for value in values]) for name in first}
+        return {name: mean_of(list(map(itemgetter(name), values))) for name in first}
     if isinstance(first, tuple):
         return tuple(mean_of(items) for items in zip(*values, strict=True))
     if isinstance(first, EnrolledSpeaker):

@@ -32,15 +32,17 @@ _RATES = {
 """Seconds of one core for an hour of speech, training sets and their draws included: anonymisers, attackers, and what
 inversion and adaptation add. Measured on one machine."""
 
-# s for a training set, for a vector that chains are chosen on, fixed
-_ESTIMATOR, _CHAINS, _START = 20, 0.007, 20
+_ESTIMATOR = 20  # s for a training set
+_CHAINS = 0.007  # s for a vector that chains are chosen on
+_START = 20  # s
 # of the usual chains; where scores adapt, 0.4
 _TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}
 _TUNING = {"campplus-tuned": 240}  # s for a training set
 _TUNING_MEMORY = 2e9  # bytes
 _HEARING = 0.6  # s of Whisper for a recording below 30 s
-# bytes, without and with networks; in lists
-_MAIN, _WORKER, _RECORDING = (0.4e9, 1.2e9), (0.15e9, 0.35e9), 3e3
+_MAIN = (0.4e9, 1.2e9)  # bytes, without and with networks
+_WORKER = (0.15e9, 0.35e9)
+_RECORDING = 3e3  # bytes in lists
 _FRAMES = 100  # in a second
 
 

@@ -55,8 +55,10 @@ from spkver.voiceprivacy.words import hypotheses_file
 logger = logging.getLogger(__name__)
 
 # at most so many recordings are compared with so many originals; where the recogniser hears them, with fewer
-COMPARED, _ORIGINALS = 100, 300
-HEARD, _ORIGINALS_HEARD = 40, 100
+COMPARED = 100
+_ORIGINALS = 300
+HEARD = 40
+_ORIGINALS_HEARD = 100
 FEWEST = 10
 """Fewer different recordings are not compared."""
 DOUBTFUL = 2

@@ -334,6 +334,6 @@ def _recalls(
 def _predictions(directory: DataDir, name: str) -> dict[str, str]:
     predicted = measures.read_labels(directory.path / name)
     measures.check_same(
-        directory.speakers, predicted, file=directory.path / name, what="utterances"
+        directory.speakers, predicted, file=directory.path / name, items="utterances"
     )
     return predicted

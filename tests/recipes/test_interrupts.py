@@ -74,12 +74,12 @@ def test_ctrl_c_during_extraction_ends_cleanly(tiny, tmp_path):
 
 # --- kills at random moments --------------------------------------------------------------------------------------
 
-# several chunks in every stage, each long enough to be met
+# speakers of both kinds, and settings with which a moment drawn at random meets every stage, or one of the long ones
+LARGE = ((20, 12), {"ubm__components": 64, "background__size": 100})
+SMALL = ((10, 6), {"ubm__components": 16, "background__size": 40})
 SETTINGS = {
-    "ubm__components": 64,
     "ubm__iterations": "[1, 1, 2, 2, 4, 4]",
     "nap__rank": 10,
-    "background__size": 100,
     "report__formats": "[png]",
     "total_variability__rank": 8,
     "joint_factors__speaker_rank": 4,
@@ -87,9 +87,9 @@ SETTINGS = {
 }
 
 
-def killed(page, corpus, output, seconds):
+def killed(page, corpus, output, seconds, settings):
     """Start a recipe and kill it with its workers so long after its first line; returns whether it was at work."""
-    chosen = options(corpus, output, "--jobs", "2", **SETTINGS)
+    chosen = options(corpus, output, "--jobs", "2", **settings)
     errors = output.with_suffix(".err")
     with errors.open("w") as file:
         command = [sys.executable, str(RECIPES / f"{page}.py"), *chosen]
@@ -119,27 +119,36 @@ def check_same(output, undisturbed):
 
 
 @pytest.mark.parametrize(
-    ("page", "times"),
+    ("page", "times", "size"),
     [
-        ("svm_gmm", 1),
-        *(pytest.param(page, 10, marks=pytest.mark.slow) for page in ("svm_gmm", "ivector", "jfa")),
+        ("svm_gmm", 1, SMALL),
+        *(
+            pytest.param(page, 10, LARGE, marks=pytest.mark.slow)
+            for page in ("svm_gmm", "ivector", "jfa")
+        ),
     ],
+    ids=["svm_gmm-1", "svm_gmm-10", "ivector-10", "jfa-10"],
 )
-def test_a_killed_run_started_again_gives_the_same_bits(tmp_path, page, times):
+def test_a_killed_run_started_again_gives_the_same_bits(tmp_path, page, times, size):
+    (background, evaluation), settings = size
+    settings = SETTINGS | settings
     corpus, expected, began = tmp_path / "corpus", tmp_path / "expected", time.monotonic()
-    write_tiny_corpus(corpus, background=range(1, 21), evaluation=range(101, 113))
+    write_tiny_corpus(
+        corpus, background=range(1, background + 1), evaluation=range(101, evaluation + 101)
+    )
     with pytest.raises(SystemExit) as end:
-        COMMANDS[page].main(options(corpus, expected, "--jobs", "1", **SETTINGS))
+        COMMANDS[page].main(options(corpus, expected, "--jobs", "1", **settings))
     assert not end.value.code
     seconds = time.monotonic() - began
     moments, kills, output = random.Random(times), 0, tmp_path / "out"
     while kills < times:
         # later and later: what is unfinished begins anew
-        if killed(page, corpus, output, moments.uniform(0, seconds / 2) * 1.1**kills):
+        moment = moments.uniform(0, seconds / 2) * 1.1**kills
+        if killed(page, corpus, output, moment, settings):
             kills += 1
         else:
             check_same(output, expected)
             output = tmp_path / f"after {kills}"
-    while killed(page, corpus, output, 10 * seconds):
+    while killed(page, corpus, output, 10 * seconds, settings):
         pass
     check_same(output, expected)

@@ -38,6 +38,7 @@ def test_a_restarted_run_opens_no_audio_file(layout, originals, tmp_path, until,
     settings = {
         "attackers": f"[gmm-ubm,supervector-cosine,{noting_extractor(tmp_path)}]",
         "evaluation__resamples": 0,
+        "lists": "[f]",
     }
     data = layout
     if twins == "made":
@@ -48,7 +49,7 @@ def test_a_restarted_run_opens_no_audio_file(layout, originals, tmp_path, until,
         outcome = run_recipe(data, tmp_path / "out", "--until", step, **settings)
         assert outcome.status == 0, outcome.err
         counts.append(len(OPENED))
-    assert counts[0] > 100
+    assert counts[0] > 80
     assert counts[1] == 0
 
 
@@ -62,6 +63,7 @@ def test_only_the_training_recordings_in_use_are_anonymised(originals, tmp_path)
         **MCADAMS,
         "attacker_settings__little": f"{{preset: '{extractor}', utterances: 24}}",
         "anonymizer__training_draws": 2,
+        "lists": "[f]",
     }
     for name, attackers in (("part", "[little]"), ("all", f"[little,{tmp_path}/mine.py:fit]")):
         run_recipe(originals, tmp_path / name, "--until", "scores", attackers=attackers, **settings)
@@ -74,7 +76,7 @@ def test_only_the_training_recordings_in_use_are_anonymised(originals, tmp_path)
             [f"tiny_train{SUFFIX}", f"tiny_train{SUFFIX}-draw2"], n_recordings
         )
     files = sorted((tmp_path / "part/exp").rglob("little/scores"))
-    assert len(files) > 8
+    assert len(files) > 3
     for file in files:
         assert (
             file.read_bytes()

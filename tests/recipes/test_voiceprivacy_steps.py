@@ -172,43 +172,43 @@ def refuse(*given, **named):
     raise AssertionError("a step reaches back")
 
 
-def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeypatch):
-    """After extraction no audio is read, after training nothing is trained and no vector is computed, after scoring no
-    machine is fitted.
-
-    The bits are those of one run.
-    """
-    (tmp_path / "mine.py").write_text(OWN)
-    settings = {
+def every_kind_of_attacker(folder):
+    """Settings of a run with attackers of every kind, two of which are written into a folder."""
+    (folder / "mine.py").write_text(OWN)
+    return {
         "attackers": "[gmm-ubm,gmm-svm,ivector,heard,own,gmm-ubm-inverted,ivector-adapted,fusion]",
-        "attacker_settings.heard.preset": noting_extractor(tmp_path),
-        "attacker_settings.own.preset": f"{tmp_path}/mine.py:attack",
+        "attacker_settings.heard.preset": noting_extractor(folder),
+        "attacker_settings.own.preset": f"{folder}/mine.py:attack",
         "attacker_settings.heard.chains": "[cosine,centre]",
         "attacker_settings.ivector": "{chains: [centre], total_variability: {rank: 4, rounds: 2}}",
         "lists": "[f]",
     }
 
-    def ended(output, *arguments):
-        outcome = run(originals, output, *arguments, **settings)
-        assert outcome.status == 0, outcome.err
-        return outcome
 
-    with ExitStack() as stack:
-        called = {
-            name: stack.enter_context(patch(name, wraps=resolve_name(name))) for name in TRAINING
-        }
-        ended(tmp_path / "whole", "--until", "scores")
-    assert [name for name, one in called.items() if not one.called] == []
+def ended(data, output, *arguments, **settings):
+    outcome = run(data, output, *arguments, **settings)
+    assert outcome.status == 0, outcome.err
+
+
+def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeypatch):
+    """After extraction no audio is read, after training nothing is trained and no vector is computed, after scoring no
+    machine is fitted.
+    """
+    settings = every_kind_of_attacker(tmp_path)
     output, calls = tmp_path / "out", tmp_path / "calls"
-    calls.unlink()
-    ended(output, "--until", "extraction")
+    ended(originals, output, "--until", "extraction", **settings)
     read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
     # of training, enrolment and tests, original and anonymised
     assert len(heard) == 2 * (18 + 14 + 10)
     for step in ("plan_attacks", "fit", "score"):
         place = f"spkver.voiceprivacy.{step}"
         monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))
-    ended(output, "--until", "training")
+    with ExitStack() as stack:
+        trained = {
+            name: stack.enter_context(patch(name, wraps=resolve_name(name))) for name in TRAINING
+        }
+        ended(originals, output, "--until", "training", **settings)
+    assert [name for name, function in trained.items() if not function.called] == []
     for name in TRAINING:
         monkeypatch.setattr(name, refuse)
 
@@ -232,7 +232,7 @@ def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeyp
         return then(*given)
 
     monkeypatch.setattr(voiceprivacy, "assess", assess)
-    ended(output, "--set", "evaluation.resamples=20")
+    ended(originals, output, "--set", "evaluation.resamples=2", **settings)
     checks = [one["check"] for one in results_of(output)["sanity"]]
     assert {"pairs", "duplicate audio"} <= set(checks)
     assert stamps(read) == read
@@ -247,15 +247,23 @@ def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeyp
         rb"[0-9a-f]{64}", b"".join(names for (_, part), names in cepstra.items() if part == "ids")
     )
     assert len(set(ids)) == len(ids) > 100  # each recording is read once
-    scores = sorted(output.glob("exp/*/*/*/scores"))
-    assert {path.parent.name for path in scores} == {
+    assert {path.parent.name for path in output.glob("exp/*/*/*/scores")} == {
         *("gmm-ubm", "gmm-svm", "ivector", "heard", "own", "gmm-ubm-inverted", "ivector-adapted"),
         *("fusion", "fusion-inverted"),
     }
+
+
+@pytest.mark.slow
+def test_attackers_of_every_kind_have_the_same_scores_step_by_step(originals, tmp_path):
+    settings = every_kind_of_attacker(tmp_path)
+    whole, output = tmp_path / "whole", tmp_path / "out"
+    ended(originals, whole, "--until", "scores", **settings)
+    for step in ("extraction", "training", "scores"):
+        ended(originals, output, "--until", step, **settings)
+    scores = sorted(output.glob("exp/*/*/*/scores"))
+    assert len(scores) > 30
     for path in scores:
-        assert path.read_bytes() == (tmp_path / "whole" / path.relative_to(output)).read_bytes(), (
-            path
-        )
+        assert path.read_bytes() == (whole / path.relative_to(output)).read_bytes(), path
 
 
 def test_an_unrecorded_anonymiser_is_recognised_once_and_planning_reads_no_speech(

@@ -39,15 +39,18 @@ def engine(dask_cluster):
         yield
 
 
-@pytest.fixture
-def own(tmp_path):
-    """Starts clusters that a test may kill."""
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """Gives a cluster with at least so many workers, whose processes a test may kill; tests leave it to each other."""
     started = []
 
-    def start(n_workers=2, **settings):
-        folder = tmp_path / str(len(started))
-        folder.mkdir()
-        started.append(DaskCluster(folder, n_workers, **settings))
+    def start(n_workers=2):
+        if started and started[-1].scheduler.poll() is None:
+            started[-1].replace_dead_workers(n_workers)
+        else:
+            folder = tmp_path_factory.mktemp("cluster")
+            allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+            started.append(DaskCluster(folder, n_workers, **allowed))
         return started[-1]
 
     yield start
@@ -176,15 +179,6 @@ def test_an_absent_scheduler_is_an_error(address, text):
         pass
 
 
-def test_a_scheduler_that_dies_is_an_immediate_error(own):
-    cluster = own(1)
-    error = pytest.raises(WorkerError, match=r"lost a task: its scheduler ended")
-    with error, use_engine(cluster.address, timeout=PATIENCE):
-        for number in Work().map(slow_square, range(100)):
-            if number == 0:
-                cluster.scheduler.kill()
-
-
 def kill_at(number, bad):
     if number == bad:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -192,7 +186,16 @@ def kill_at(number, bad):
 
 
 def test_an_item_that_kills_its_workers_is_an_error(own):
-    cluster = own(3, DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="1")
+    cluster = own(3)
     error = pytest.raises(WorkerError, match=r"several workers died of it.*memory")
     with error, use_engine(cluster.address, timeout=PATIENCE):
         list(Work().map(partial(kill_at, bad=3), range(20)))
+
+
+def test_a_scheduler_that_dies_is_an_immediate_error(own):
+    cluster = own(1)
+    error = pytest.raises(WorkerError, match=r"lost a task: its scheduler ended")
+    with error, use_engine(cluster.address, timeout=PATIENCE):
+        for number in Work().map(slow_square, range(100)):
+            if number == 0:
+                cluster.scheduler.kill()

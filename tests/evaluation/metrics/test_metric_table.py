@@ -64,9 +64,9 @@ def test_a_user_defined_metric_appears_in_values_json_and_tables():
 
 def test_metrics_may_have_points_or_depend_on_others():
     shares = Metric("quantile", quantile, "score at {}", points=("0.25", "0.5"))
-    ratio = Metric("ratio", lambda eer, cost: eer / cost, of=("eer.rocch", "min_dcf.0.5"))
+    ratio = Metric("ratio", lambda eer, cost: eer / cost, inputs=("eer.rocch", "min_dcf.0.5"))
     powers = Metric(
-        "power", lambda eer, point: eer ** float(point), of=("eer.rocch",), points=("1", "2")
+        "power", lambda eer, point: eer ** float(point), inputs=("eer.rocch",), points=("1", "2")
     )
     priors = Metric(
         "odds", lambda scores, prior: float(prior) / (1 - float(prior)), points=(), over_priors=True
@@ -103,7 +103,7 @@ def test_metrics_may_have_points_or_depend_on_others():
         (table_of(Metric("zebra", accepted)), "got 'zebra'"),
         (table_of(Metric("cllr.mine", accepted)), "got 'cllr'"),
         (
-            (Metric("twice", lambda value: 2 * value, of=("cllr",)), *METRICS),
+            (Metric("twice", lambda value: 2 * value, inputs=("cllr",)), *METRICS),
             "expected cllr above 'twice'",
         ),
         (
