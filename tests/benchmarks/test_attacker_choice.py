@@ -1,0 +1,48 @@
+"""The choice of a list of attackers: by hand on tables of few rows."""
+
+import pandas as pd
+import pytest
+
+from benchmarks.attacker_choice import CONDITION, choose_list, gaps, transfer
+
+RATES = {
+    ("small", "ignorant"): {"cosine": 9.0, "plda": 12.0, "list": 4.0},
+    ("small", "semi-informed"): {"cosine": 5.0, "plda": 1.0, "list": 1.0},
+    ("large", "ignorant"): {"cosine": 10.0, "plda": 3.0, "list": 6.0},
+    ("large", "semi-informed"): {"cosine": 4.0, "plda": 2.0, "list": 3.0},
+}
+LEVELS = {"cosine": "one-model", "plda": "all-enrolled", "list": "whole-list"}
+
+
+@pytest.fixture
+def table():
+    rows = []
+    for (dataset, scenario), rates in RATES.items():
+        for attacker, rate in rates.items():
+            row = {"run": "mcadams", "dataset": dataset, "scenario": scenario}
+            rows.append({**row, "attacker": attacker, "level": LEVELS[attacker], "rate": rate})
+    return pd.DataFrame(rows)
+
+
+def test_gaps_are_zero_for_all_attackers_and_count_50_without_one(table):
+    assert gaps(table, LEVELS, CONDITION).tolist() == [0.0] * 4
+    own = gaps(table, ["cosine"], CONDITION)
+    assert own["mcadams", "small", "ignorant"] == 5.0
+    assert own["mcadams", "large", "semi-informed"] == 2.0
+    assert gaps(table, [], CONDITION)["mcadams", "large", "ignorant"] == 47.0
+
+
+def test_only_attackers_that_lower_the_mean_are_chosen(table):
+    small = table[table.dataset == "small"]
+    large = table[table.dataset == "large"]
+    assert choose_list(small, CONDITION) == ["list"]
+    assert choose_list(large, CONDITION) == ["plda"]
+    assert set(choose_list(small, [*CONDITION, "level"])) == set(LEVELS)
+
+
+def test_a_list_is_shown_on_the_other_set(table):
+    rows = [row for row in transfer(table) if row["lowest"] == "all"]
+    assert [row["chosen on"] for row in rows] == ["small", "large"]
+    assert [row["gap where chosen"] for row in rows] == [0.0, 0.0]
+    assert [row["gap where shown"] for row in rows] == [2.0, 4.0]
+    assert rows[1]["largest"] == "8.0 (mcadams, small, ignorant)"
