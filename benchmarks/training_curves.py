@@ -6,9 +6,9 @@
 
 A cell is ``SPEAKERSxVERSIONS``, such as 50x2: so many speakers of the training set, half of them women, in so many
 anonymised versions; a smaller set of speakers is part of each larger one. With ``+`` the tuned network makes further
-versions as it does by default, without it learns from these alone. ``@1`` is another seed: of the speakers, of those
-that are held out, of the crops and of the further versions. Tested speech stays the same: two anonymised versions of
-the enrolment, one of the trials.
+versions as it does by default, without it learns from these alone. ``:20`` are the steps of its tuning, 40 by default.
+``@1`` is another seed: of the speakers, of those that are held out, of the crops and of the further versions. Tested
+speech stays the same: two anonymised versions of the enrolment, one of the trials.
 
 OUTPUT/cells/CELL.json has the equal error rates of a cell as soon as they are known, and a second call continues there;
 OUTPUT/scores has the scores. The tables have 95 % intervals, and differences on the same trials, from 300 resamples of
@@ -57,8 +57,10 @@ from spkver.attackers import (
 )
 from spkver.datadir import DataDir, read_datadir
 from spkver.training import read_record
+from spkver.training.tuning import TuningConfig
 
 CELLS = ("251x2+", "100x2+", "50x2+", "25x2+", "251x1", "251x2", "251x8", "251x2+@1", "251x2+@2")
+STEPS = TuningConfig().steps
 PUBLISHED = ("campplus", "campplus-enrolled-plda", "campplus-self-trained")
 TUNED = ("campplus-tuned", "campplus-tuned-enrolled-plda", "campplus-tuned-self-trained")
 RESAMPLES = 300
@@ -75,6 +77,7 @@ class Cell(NamedTuple):
     speakers: int
     versions: int
     has_further: bool
+    steps: int
     seed: int
 
     @property
@@ -83,6 +86,8 @@ class Cell(NamedTuple):
         text = f"{self.speakers}x{self.versions}"
         if self.has_further:
             text += "+"
+        if self.steps != STEPS:
+            text += f":{self.steps}"
         if self.seed:
             text += f"@{self.seed}"
         return text
@@ -96,11 +101,13 @@ def parse_cell(text: str) -> Cell:
     ConfigError
         If it has another form.
     """
-    match = re.fullmatch(r"(\d+)x(\d+)(\+?)(?:@(\d+))?", text)
+    match = re.fullmatch(r"(\d+)x(\d+)(\+?)(?::(\d+))?(?:@(\d+))?", text)
     if match is None:
-        raise ConfigError(f"cell is {text!r}: expected SPEAKERSxVERSIONS, such as 50x2 or 251x2+@1")
-    speakers, versions, further, seed = match.groups()
-    return Cell(int(speakers), int(versions), bool(further), int(seed or 0))
+        raise ConfigError(
+            f"cell is {text!r}: expected SPEAKERSxVERSIONS, such as 50x2 or 251x2+:20@1"
+        )
+    speakers, versions, further, steps, seed = match.groups()
+    return Cell(int(speakers), int(versions), bool(further), int(steps or STEPS), int(seed or 0))
 
 
 def choose_speakers(sexes: Mapping[str, str], count: int, *, seed: int) -> set[str]:
@@ -135,6 +142,8 @@ class Study:
         Names of the tested sets.
     anonymizer : AnonymizerConfig
     enrolment_draws : int
+    every : int
+        Which of the recordings of each tested speaker are used: 1 for all, 2 for each second one.
     """
 
     data: Path
@@ -143,6 +152,7 @@ class Study:
     sets: tuple[str, ...]
     anonymizer: AnonymizerConfig
     enrolment_draws: int
+    every: int
     speech: dict[int, SpeechFiles] = field(default_factory=dict, repr=False)
     made: dict[Path, DataDir] = field(default_factory=dict, repr=False)
 
@@ -151,6 +161,21 @@ class Study:
         """How many pieces each training recording is cut into; empty where they stay whole."""
         original = read_datadir(self.data / self.training)
         return count_pieces(original) if needs_pieces(original) else {}
+
+    def original(self, name: str) -> DataDir:
+        """Return a data directory as it was recorded, with the recordings that are used."""
+        directory = read_datadir(self.data / name)
+        if name == self.training or self.every == 1:
+            return directory
+        names = set()
+        for utterances in directory.by_speaker().values():
+            names.update(utterances[:: self.every])
+        part = select(directory, names)
+        if directory.trials is None:
+            return part
+        pairs = directory.trials.pairs()
+        rows = [row for row, (_, segment) in enumerate(pairs) if segment in names]
+        return replace(part, trials=directory.trials.subset(np.array(rows, np.int64)))
 
     def files(self, seed: int) -> SpeechFiles:
         """Return the extracted speech and the models of a seed; vectors are shared."""
@@ -168,7 +193,7 @@ class Study:
         """Return an anonymised version of a data directory, from 1 on; it is made if it is not there."""
         target = self.output / "data" / f"{name}-version{number}"
         if target not in self.made:
-            source = read_datadir(self.data / name)
+            source = self.original(name)
             seed = SIDE_SEEDS[side] + number
             self.made[target] = anonymize_datadir(
                 source, target, self.anonymizer, seed=seed, side=side, jobs=1
@@ -244,7 +269,10 @@ class Study:
 
     def score(self, cell: Cell, dataset: str, name: str, record: dict[str, Any]) -> Scores:
         """Train an attacker and score a set; what was chosen is noted in the record of the cell."""
-        attacker = make_attacker(parse_spec(name), seed=cell.seed, time_limit=TIME_LIMIT)
+        settings = {}
+        if name in TUNED:
+            settings[TUNED[0]] = {"settings": {"steps": cell.steps}}
+        attacker = make_attacker(parse_spec(name), settings, seed=cell.seed, time_limit=TIME_LIMIT)
         if isinstance(attacker, Fusion):
             raise ConfigError("a fusion is not measured: name its members")
         files = self.files(cell.seed)
@@ -273,7 +301,7 @@ class Study:
         truth: list[bool] = []
         speakers: dict[str, str] = {}
         for folder in sorted(self.data.glob(f"{dataset}_trials_*")):
-            tested = read_datadir(folder)
+            tested = self.original(folder.name)
             assert tested.trials is not None
             pairs = list(tested.trials.pairs())
             models += [model for model, _ in pairs]
@@ -394,6 +422,7 @@ def known(record: Mapping[str, Any], dataset: str, attackers: Sequence[str]) -> 
 @click.option("--training", default="libri251", show_default=True)
 @click.option("--anonymizer", default="mcadams", show_default=True)
 @click.option("--enrolment-draws", default=2, show_default=True)
+@click.option("--every", default=1, help="Use each second recording of tested speakers: 2.")
 @click.option("--table", is_flag=True, help="Only print what has been measured.")
 def main(
     data: Path,
@@ -404,11 +433,13 @@ def main(
     training: str,
     anonymizer: str,
     enrolment_draws: int,
+    every: int,
     table: bool,
 ) -> None:
     """Measure cells and print the tables."""
     config = AnonymizerConfig(name=anonymizer)
-    study = Study(data, output.resolve(), training, tuple(sets), config, enrolment_draws)
+    folder = output.resolve()
+    study = Study(data, folder, training, tuple(sets), config, enrolment_draws, every)
     records = {}
     for cell in map(parse_cell, cells):
         file = study.output / "cells" / f"{cell.name}.json"

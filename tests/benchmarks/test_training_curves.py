@@ -11,10 +11,10 @@ from spkbase.errors import ConfigError
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("25x2", Cell(25, 2, False, 0)),
-        ("251x2+", Cell(251, 2, True, 0)),
-        ("251x8@3", Cell(251, 8, False, 3)),
-        ("251x2+@1", Cell(251, 2, True, 1)),
+        ("25x2", Cell(25, 2, False, 40, 0)),
+        ("251x2+", Cell(251, 2, True, 40, 0)),
+        ("251x8@3", Cell(251, 8, False, 40, 3)),
+        ("251x2+:20@1", Cell(251, 2, True, 20, 1)),
     ],
 )
 def test_cells_are_read_as_they_are_written(text, expected):
@@ -22,7 +22,9 @@ def test_cells_are_read_as_they_are_written(text, expected):
     assert expected.name == text
 
 
-@pytest.mark.parametrize("text", ["", "25", "25x", "x2", "25x2@", "25x2-", "-5x2", "25x2+@a"])
+@pytest.mark.parametrize(
+    "text", ["", "25", "25x", "x2", "25x2@", "25x2:", "25x2@1:20", "25x2-", "-5x2", "25x2+@a"]
+)
 def test_damaged_cells_are_named(text):
     with pytest.raises(ConfigError, match="expected SPEAKERSxVERSIONS"):
         parse_cell(text)
