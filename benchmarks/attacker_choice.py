@@ -1,7 +1,7 @@
 """Which attackers the default list should have: who is the strongest, and what it costs to choose among many.
 
     python -m benchmarks.attacker_choice strongest exp/piper exp/espeak exp/mcadams
-    python -m benchmarks.attacker_choice transfer exp/mcadams exp/vtln
+    python -m benchmarks.attacker_choice transfer docs/attackers.md
     python -m benchmarks.attacker_choice selection exp/piper
 
 `strongest` counts, for each run, in how many scenarios an attacker has the lowest EER of all and of its level (sexes
@@ -10,7 +10,7 @@ pooled; original speech once, from the first run), and by how many points the lo
 `transfer` chooses a list on each set and shows it on the others: attackers are added, each time the one that lowers
 the lowest EER most, until none lowers its mean over the conditions by `LEAST_GAIN`. A gap is the lowest EER of the list
 minus the lowest EER of all that ran, of each level or of all levels. Where a list has no attacker of a level, its EER
-is 50 %.
+is 50 %. The default list stands beside them. In place of runs it takes a page with a table of attackers and conditions.
 
 `selection` asks by how much the lowest EER of N attackers lies below 50 % if nothing is left of the voices. The people
 who are tested are exchanged at random within each sex, so that no score says who speaks. The attackers that a list
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import eer, sort_scores
 from spkbase.files import format_table, load_json, read_id_list
+from spkver.attackers import DEFAULT
 
 CONDITION = ["run", "dataset", "scenario"]
 CHEAP = ("gmm-svm-cms", "prosody")
@@ -42,11 +43,40 @@ def read_conditions(runs: list[Path]) -> pd.DataFrame:
     """Return the EER of every attacker in every condition; original speech is taken from the first run."""
     rows = []
     for number, run in enumerate(runs):
+        if run.suffix == ".md":
+            rows += read_page(run)
+            continue
         for row in load_json(run / "results.json")["conditions"]:
             is_repeated = row["scenario"] == "original" and number > 0
             if row["gender"] == "all" and not is_repeated:
                 rows.append({**row, "run": run.name, "rate": 100 * row["eer"]["rocch"]})
     return pd.DataFrame(rows)[[*CONDITION, "attacker", "level", "rate"]]
+
+
+def read_page(page: Path) -> list[dict[str, object]]:
+    """Return the EER of every attacker in every condition, from the table of a page whose columns are conditions.
+
+    A column without a set is of the set of the column before; an empty cell is of an attacker that was not tried.
+    """
+    lines = iter(page.read_text(encoding="utf-8").splitlines())
+    header = next(line for line in lines if line.startswith("| attacker | level |"))
+    conditions = []
+    dataset = ""
+    for cell in header.strip("|").split("|")[2:]:
+        before, _, scenario = cell.strip().rpartition(": ")
+        dataset = before.strip("`") or dataset
+        conditions.append((dataset, scenario))
+    next(lines)
+    rows: list[dict[str, object]] = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        attacker, level, *rates = (cell.strip() for cell in line.removesuffix("|")[1:].split("|"))
+        for (dataset, scenario), rate in zip(conditions, rates, strict=True):
+            if rate:
+                row = {"run": page.stem, "dataset": dataset, "scenario": scenario}
+                rows.append({**row, "attacker": attacker, "level": level, "rate": float(rate)})
+    return rows
 
 
 def count_strongest(table: pd.DataFrame) -> list[dict[str, object]]:
@@ -100,24 +130,29 @@ def choose_list(table: pd.DataFrame, keys: list[str]) -> list[str]:
 
 
 def transfer(table: pd.DataFrame) -> list[dict[str, object]]:
-    """Return a row for each choice of a list on a set, and each other set that it is shown on."""
+    """Return a row for each list, of the default or chosen on a set, and each other set that it is shown on."""
+    datasets = table.dataset.unique()
     rows = []
     for name, keys in (("level", [*CONDITION, "level"]), ("all", CONDITION)):
-        for chosen_on in table.dataset.unique():
+        for chosen_on in ("default", *datasets):
             own = table[table.dataset == chosen_on]
-            chosen = choose_list(own, keys)
-            for shown_on in table.dataset.unique():
-                if shown_on == chosen_on:
-                    continue
-                other = gaps(table[table.dataset == shown_on], chosen, keys)
-                worst = [str(part) for part in np.atleast_1d(other.idxmax())]
-                row = {"lowest": name, "chosen on": chosen_on, "shown on": shown_on}
-                row["attackers"] = ", ".join(chosen)
-                row["gap where chosen"] = round(float(gaps(own, chosen, keys).mean()), 2)
-                row["gap where shown"] = round(float(other.mean()), 2)
-                row["largest"] = f"{other.max():.1f} ({', '.join(worst)})"
-                rows.append(row)
+            chosen = [attacker for attacker in DEFAULT if attacker in set(table.attacker)]
+            if len(own):
+                chosen = choose_list(own, keys)
+            for shown_on in datasets:
+                if shown_on != chosen_on:
+                    gap = gaps(table[table.dataset == shown_on], chosen, keys)
+                    row = {"lowest": name, "chosen on": chosen_on, "shown on": shown_on}
+                    row |= {"mean gap": round(float(gap.mean()), 2), "largest": largest(gap)}
+                    rows.append({**row, "attackers": ", ".join(chosen)})
     return rows
+
+
+def largest(gap: pd.Series) -> str:
+    """Return the largest gap and its condition; 0.0 alone if there is none."""
+    if gap.max() < LEAST_GAIN:
+        return "0.0"
+    return f"{gap.max():.1f} ({', '.join(map(str, gap.idxmax()[2:]))})"
 
 
 def read_lists(run: Path, scenario: str, dataset: str) -> dict[str, dict[str, pd.DataFrame]]:

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from benchmarks.attacker_choice import CONDITION, choose_list, gaps, transfer
+from benchmarks.attacker_choice import CONDITION, choose_list, gaps, read_conditions, transfer
 
 RATES = {
     ("small", "ignorant"): {"cosine": 9.0, "plda": 12.0, "list": 4.0},
@@ -42,7 +42,34 @@ def test_only_attackers_that_lower_the_mean_are_chosen(table):
 
 def test_a_list_is_shown_on_the_other_set(table):
     rows = [row for row in transfer(table) if row["lowest"] == "all"]
-    assert [row["chosen on"] for row in rows] == ["small", "large"]
-    assert [row["gap where chosen"] for row in rows] == [0.0, 0.0]
-    assert [row["gap where shown"] for row in rows] == [2.0, 4.0]
-    assert rows[1]["largest"] == "8.0 (mcadams, small, ignorant)"
+    chosen = [row for row in rows if row["chosen on"] != "default"]
+    assert [row["chosen on"] for row in chosen] == ["small", "large"]
+    assert [row["shown on"] for row in chosen] == ["large", "small"]
+    assert [row["mean gap"] for row in chosen] == [2.0, 4.0]
+    assert chosen[1]["largest"] == "8.0 (ignorant)"
+
+
+def test_a_table_of_a_page_is_read_by_its_columns(tmp_path):
+    page = tmp_path / "page.md"
+    lines = [
+        "Rates",
+        "",
+        "| attacker | level | `a`: original | ignorant | `b`: original |",
+        "|---|---|---:|---:|---:|",
+    ]
+    lines += [
+        "| cosine | one-model | 0.5 | 7.0 | 1.5 |",
+        "| inverse | inverting |  | 2.0 |  |",
+        "",
+        "| x | y | 1 |",
+    ]
+    page.write_text("\n".join(lines))
+    table = read_conditions([page])
+    read = [tuple(row) for row in table[["dataset", "scenario", "attacker", "rate"]].to_numpy()]
+    assert read == [
+        ("a", "original", "cosine", 0.5),
+        ("a", "ignorant", "cosine", 7.0),
+        ("b", "original", "cosine", 1.5),
+        ("a", "ignorant", "inverse", 2.0),
+    ]
+    assert table.level.tolist() == ["one-model"] * 3 + ["inverting"]
