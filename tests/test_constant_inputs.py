@@ -11,8 +11,8 @@ from evaluation.metrics.worst_case import gaussian_llrs
 from evaluation.trials import TrialSpeakers
 from evaluation.uncertainty import Resampling, interval, sample_of
 from evaluation.utility import SimilarityMatrix, compare_voices, matrix_of_voices
-from evaluation.utility.pitch import compare_tracks
 from evaluation.utility.attributes import predict_labels
+from evaluation.utility.pitch import compare_tracks
 from spkbase.errors import ConfigError, DataError
 from spkbase.rounding import is_constant, is_negligible
 from spkver.backend import fit_nap, fit_plda

@@ -119,8 +119,10 @@ def ece(
     scores = sort_with_warning(target, nontarget, labels)
     entropy = _entropy(scores.thresholds, scores.target, scores.nontarget, prior)
     if scores is not target:
-        is_cllr = not isinstance(prior, np.ndarray) and prior == 0.5
-        _warn_of_doubt(scores, entropy if is_cllr else None)
+        cost = None
+        if isinstance(prior, float) and prior == 0.5:
+            cost = float(entropy)
+        _warn_of_doubt(scores, cost)
     return entropy
 
 

@@ -546,10 +546,10 @@ def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     """Refuse incompatible vectors; return notes on unknown speakers."""
     learnt = training or tested
     originals = [tested.original]
-    warn_of_copies(tested.original, what="utterances have copies")
+    warn_of_copies(tested.original, finding="utterances have copies")
     if training is not None:
         originals.append(training.original)
-        warn_of_copies(tested.original, training.original, what="utterances are in training too")
+        warn_of_copies(tested.original, training.original, finding="utterances are in training too")
     notes: dict[str, None] = {}
     names: list[str] = []
     for original in originals:
@@ -560,7 +560,7 @@ def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     if tested.anonymised is not None:
         ids = dict.fromkeys(tested.original.ids.tolist())
         others = dict.fromkeys(tested.anonymised.ids.tolist())
-        check_same(ids, others, file=tested.anonymised.source or None, what="utterances")
+        check_same(ids, others, file=tested.anonymised.source or None, items="utterances")
     expected = tested.original.vectors.shape[1]
     for side in (*tested, *learnt):
         if side is not None and side.vectors.shape[1] != expected:

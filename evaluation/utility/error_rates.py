@@ -3,8 +3,8 @@
 Conventions
 -----------
 The error rate is (substitutions + deletions + insertions) / units of the reference, counts pooled over all utterances
-(not a mean of rates), so it may exceed 1. Alignments with the fewest edits come from RapidFuzz (Levenshtein's distance, all
-costs 1); the total is unique, its split into kinds is that of one best alignment. Units are words, or characters:
+(not a mean of rates), so it may exceed 1. Alignments with the fewest edits come from RapidFuzz (Levenshtein's distance,
+all costs 1); the total is unique, its split into kinds is that of one best alignment. Units are words, or characters:
 with the blanks between words, as jiwer counts them, or without (``characters without blanks``, for scripts that write
 none). An utterance without words in the reference adds its insertions.
 

@@ -448,7 +448,7 @@ def scaled_posteriors(
 
 def _scale(values: Floats) -> Floats:
     """Divide rows by their sums, raise what is below the floor, both in place; return the sums."""
-    sums = np.maximum(values.sum(axis=1), _FLOOR)
+    sums: Floats = np.maximum(values.sum(axis=1), _FLOOR)
     values /= sums[:, None]
     np.maximum(values, _FLOOR, out=values)
     return sums
