@@ -102,7 +102,7 @@ BAD_SETTINGS = (
     ({"background__size": 33}, ["background.size is 33", "only 32", "32 or less"]),
     ({"background__sentences": "[5, 6]"}, ["no recordings of background speakers"]),
     ({"trials__target": "[XX]"}, ["TC, TW, IC, IW"]),
-    ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa"]),
+    ({"features__preset": "mine"}, ["sidekit, telephone, wideband, librosa, kaldi"]),
     ({"features__vad": "labels", "features__labels_dir": "/none"}, ["in 64 files", "label file"]),
     ({"features__channel": 1}, ["in 64 files", "no channel 1"]),
 )

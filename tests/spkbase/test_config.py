@@ -94,7 +94,7 @@ def test_values_are_converted_to_their_type(setting, name, value):
         ),
         (
             "features.preset=loud",
-            "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa",
+            "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa, kaldi",
         ),
         ("sede=3", "unknown configuration key 'sede': did you mean seed?"),
         ("count=3", "unknown configuration key 'count': did you mean inner.count?"),
@@ -115,7 +115,7 @@ def test_all_errors_are_reported_together_with_their_lines(tmp_path):
         "setting 'nothing': expected KEY=VALUE",
         f"{path}:1: seed must be a whole number, got 'x'",
         f"{path}:5: unknown configuration key 'inner.kount': did you mean inner.count?",
-        f"{path}:8: features.vad is 'loud': expected one of snr, energy, percentile, labels, none",
+        f"{path}:8: features.vad is 'loud': expected one of snr, energy, percentile, labels, none, or FILE.py:FUNCTION",
         "name must be a text, got []",
         "flag must be true or false, got 3",
     ]

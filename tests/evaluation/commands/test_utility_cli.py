@@ -215,10 +215,7 @@ def test_systems_are_ranked_by_utility(tmp_path):
     one = rank_file(tmp_path / "result_for_rank_one", 35.0, 5.0)
     two = rank_file(tmp_path / "result_for_rank_two", 22.0, 9.0)
     done = passes("rank", one, two)
-    assert (
-        "EER of 20 % or more, by WER\n  1. one: EER 35.00 % reaches 20 %; WER 5.00 %" in done.output
-    )
-    assert "  -  two: EER 22.00 % is below 30 %" in done.output
+    assert "30 %         one 5.00\n40 %         none" in done.output
     assert "UAR" not in done.output  # which no system has
     unmeasured = passes("rank", one, "--utility", "uar").stdout
     assert unmeasured.splitlines()[-1] == "no ranks: no system has a measured utility (UAR)"
