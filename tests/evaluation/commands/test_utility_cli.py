@@ -218,7 +218,7 @@ def test_systems_are_ranked_by_utility(tmp_path):
     assert "30 %         one 5.00\n40 %         none" in done.output
     assert "UAR" not in done.output  # which no system has
     unmeasured = passes("rank", one, "--utility", "uar").stdout
-    assert unmeasured.splitlines()[-1] == "no ranks: no system has a measured utility (UAR)"
+    assert "no ranks: no system has a measured utility (UAR)" in unmeasured
     options = (
         "--target",
         25,
