@@ -59,7 +59,7 @@ _KINDS = (
     ),
     Kind("ivector:FOLDER", "i-vectors of what spkver train --system ivector wrote", open_ivector),
     Kind("prosody", "pitch, rhythm and pauses; no timbre", open_prosody),
-    Kind("durations", "how long phones last, by PocketSphinx; extra [recognition]", open_durations),
+    Kind("durations", "how long phones last, by PocketSphinx; extra [asr]", open_durations),
     Kind("session", "noise and channel, from the frames without speech", open_session),
     Kind(
         "properties",
