@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from evaluation.metrics import eer
@@ -15,16 +15,15 @@ from spkbase.errors import DataError
 from spkver.backend import Sessions, cosine_of_sessions
 
 
-class SpeakerPairs(NamedTuple):
-    """All pairs of samples, each once: the rows of both, and whether one speaker made them."""
+def minus_eer(speakers: Any, compare: Callable[[Any, Any], Floats]) -> float:
+    """Return minus the equal error rate (`evaluation.eer`) of all pairs of samples, each once.
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    is_target: NDArray[np.bool_]
-
-
-def speaker_pairs(speakers: Any) -> SpeakerPairs:
-    """Return all pairs of samples with these speakers (n,).
+    Parameters
+    ----------
+    speakers : array_like of shape (n,)
+        Speaker of each sample.
+    compare : callable
+        Takes the rows of both samples of each pair, and returns their scores.
 
     Raises
     ------
@@ -39,12 +38,8 @@ def speaker_pairs(speakers: Any) -> SpeakerPairs:
         text = f"{len(codes)} samples of {n_speakers} speakers have no equal error rate: expected pairs of one "
         remedy = "in cross-validation: fewer folds, or GroupKFold with groups=speakers"
         raise DataError(f"{text}speaker and pairs of two", remedy=remedy)
-    return SpeakerPairs(first, second, is_target)
-
-
-def minus_eer(scores: Floats, pairs: SpeakerPairs) -> float:
-    """Return minus the equal error rate (`evaluation.eer`) of the scores of these pairs."""
-    return -float(eer(scores[pairs.is_target], scores[~pairs.is_target]))
+    scores = compare(first, second)
+    return -float(eer(scores[is_target], scores[~is_target]))
 
 
 class PairScorer:
@@ -101,10 +96,7 @@ class PairScorer:
         DataError
             If no pair is of one speaker, or none is of two.
         """
-        samples = self._samples(X)
-        pairs = speaker_pairs(y)
-        scores = self._compared(self._enrolled(X), samples, pairs.first, pairs.second)
-        return minus_eer(scores, pairs)
+        return minus_eer(y, partial(self._compared, self._enrolled(X), self._samples(X)))
 
 
 def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
@@ -139,8 +131,6 @@ def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
     if not hasattr(estimator, "transform"):
         text = f"expected an estimator that scores pairs or transforms, got {type(last).__name__}"
         raise DataError(text, remedy="end it with Plda(), or with a map such as LengthNorm()")
-    pairs = speaker_pairs(y)
     vectors = np.asarray(estimator.transform(X), np.float64)
     enrolled = Sessions(vectors, np.arange(len(vectors)))
-    scores = cosine_of_sessions(enrolled, vectors, pairs.first, pairs.second, sessions_as="mean")
-    return minus_eer(scores, pairs)
+    return minus_eer(y, partial(cosine_of_sessions, enrolled, vectors))

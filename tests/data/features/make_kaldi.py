@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import kaldi_native_fbank
 import numpy as np
 import soundfile
 
@@ -11,6 +10,8 @@ HERE = Path(__file__).resolve().parent
 
 def their_mfcc(samples, rate, *, use_energy):
     """Kaldi's 13 numbers a frame: compute-mfcc-feats with its defaults, without dither."""
+    import kaldi_native_fbank
+
     options = kaldi_native_fbank.MfccOptions()
     options.frame_opts.samp_freq = rate
     options.frame_opts.dither = 0
