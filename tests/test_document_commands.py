@@ -169,6 +169,10 @@ def place(tmp_path_factory):
     write(
         "utt2emo", (f"{segment} {'sad' if '1' in segment[3:] else 'angry'}" for segment in segments)
     )
+    write(
+        "libri_ECAPA_B3.yaml",
+        ["enroll_path: enroll.pkl", "trial_path: trial.pkl", "seed: 42", "data_type: anon_B3"],
+    )
     write("predictions.txt", (f"{segment} {draw.choice(['sad', 'angry'])}" for segment in segments))
     centres, turn = draw.normal(size=(12, 8)), np.linalg.qr(draw.normal(size=(8, 8)))[0]
     names = {*re.findall(r"\S+\.(?:h5|npz|pkl|scp)\b", words)} - {"scores.h5"}
