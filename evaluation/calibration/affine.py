@@ -140,14 +140,9 @@ def train_affine(
     (0.756, 0.0)
     """
     if labels is not None and np.ndim(target) == 2:
-        is_target = truth_of(labels)
-        rows = floats_of(target, "scores")
-        if len(rows) != len(is_target):
-            raise DataError(f"expected a label for each of {len(rows)} rows, got {len(is_target)}")
         if hasattr(target, "columns") and not names:
             names = tuple(map(str, target.columns))
-        target = rows[is_target]
-        nontarget = rows[~is_target]
+        target, nontarget = _rows_by_class(target, labels)
     elif np.ndim(target) < 2 or nontarget is None:
         target, nontarget = by_class(target, nontarget, labels, missing=missing)
     if nontarget is None:
@@ -166,6 +161,15 @@ def train_affine(
         weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
         logger.warning("%s has a negative slope: weights %s", subject, weights)
     return affine
+
+
+def _rows_by_class(rows: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the rows of target and of nontarget trials."""
+    is_target = truth_of(labels)
+    scores = floats_of(rows, "scores")
+    if len(scores) != len(is_target):
+        raise DataError(f"expected a label for each of {len(scores)} rows, got {len(is_target)}")
+    return scores[is_target], scores[~is_target]
 
 
 @one_blas_thread()
@@ -197,7 +201,7 @@ def fit_affine(
     if start is not None:
         first[:-1] = np.array(start.weights) * scale
         first[-1] = start.offset + np.array(start.weights) @ mean
-    solution = _minimise(*problem, start=first)
+    solution = _minimise(*problem, first)
     if not ridge:
         fused = problem[0] @ solution
         if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):

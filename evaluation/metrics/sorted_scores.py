@@ -274,23 +274,25 @@ def sort_scores(
     """
     if isinstance(target, SortedScores) and nontarget is None and labels is None:
         return target
+    sides: Any = (target, nontarget)
     if not isinstance(target, SortedScores):
         try:
-            target, nontarget = by_class(target, nontarget, labels, missing=missing)
+            sides = by_class(target, nontarget, labels, missing=missing)
         except TrialError as error:
             # accepted by all metrics
             instead = "ev.sort_scores(scores, key, missing='drop') in the place of both"
             raise error.changed(
                 error.text, remedy=str(error.remedy).replace("missing='drop'", instead)
             ) from None
-    if isinstance(target, SortedScores) or nontarget is None:
+    own, others = sides
+    if isinstance(own, SortedScores) or others is None:
         raise DataError(
             "expected scores of target and of nontarget trials",
             remedy="give both, or Scores and a Key, or labels=",
         )
-    check_classes(column_of(target, "target scores"), column_of(nontarget, "nontarget scores"))
-    target, target_weights = _sorted(target, target_weights, "target", missing)
-    nontarget, nontarget_weights = _sorted(nontarget, nontarget_weights, "nontarget", missing)
+    check_classes(column_of(own, "target scores"), column_of(others, "nontarget scores"))
+    target, target_weights = _sorted(own, target_weights, "target", missing)
+    nontarget, nontarget_weights = _sorted(others, nontarget_weights, "nontarget", missing)
     both = np.concatenate([target, nontarget])
     order = np.argsort(both, kind="stable")  # a stable sort only merges the two sorted halves
     both = both[order]

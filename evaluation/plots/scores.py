@@ -59,7 +59,8 @@ def sorted_systems(
     """Return the name and the scores of each system, ordered by `sort`; warn of scores that look reversed."""
     named_scores = []
     for name, *given in _rows_of_systems(systems, key, has_labels=labels is not None):
-        scores = metrics.sort_scores(*given[:2] or [None], labels=labels)
+        target, nontarget, *_ = (*given, None, None)
+        scores = metrics.sort_scores(target, nontarget, labels)
         turned = metrics.reversal(scores)
         if turned is not None and turned.clear:
             _log.warning("plot of %s: %s", name, turned.text)
@@ -79,7 +80,7 @@ def _rows_of_systems(systems: Systems, key: Any, *, has_labels: bool = False) ->
     if isinstance(by_name, Mapping):
         rows = []
         for name, scores in by_name.items():
-            row = (name, scores, key)
+            row: tuple[Any, ...] = (name, scores, key)
             if key is None and isinstance(scores, tuple):
                 row = (name, *scores)
             elif key is None:
@@ -223,7 +224,7 @@ def plot_det(
     rates = []
     counts = []
     for _, scores in known:
-        rate = metrics.eer(scores)
+        rate = float(metrics.eer(scores))
         cost, p_miss, p_fa = metrics.hull_min_dcf(scores, prior=prior)
         points.append((rate, cost, p_miss, p_fa))
         rates += [rate, p_miss, p_fa]

@@ -89,32 +89,38 @@ def by_class(
     >>> by_class({"score": [0.5, -1.0], "label": [1, 0]})
     (array([0.5]), array([-1.]))
     """
-    is_list = isinstance(target, Trials)
     if labels is not None and nontarget is not None:
         remedy = "give (target, nontarget), or (scores, labels=labels)"
         raise DataError(
             "expected scores by class, or scores of all trials and labels", remedy=remedy
         )
-    titles = getattr(target, "columns", None)
-    if isinstance(target, Mapping):
-        titles = list(target)
-    if titles is not None and not is_list and nontarget is None and labels is None:
-        names = [str(title) for title in titles]
-        columns = [known_columns(role, names) for role in ("score", "label")]
-        if not all(columns):
-            text = f"expected a column of scores and one of labels, got {', '.join(names)}"
-            raise DataError(text, remedy="choose them: frame['plda'], labels=frame['same']")
-        target, labels = (target[names_of[0]] for names_of in columns)
-    if labels is None and nontarget is not None:
-        is_list = is_list or isinstance(nontarget, Trials)
-        if is_list or are_labels(nontarget):
-            labels = nontarget
-    if is_list or isinstance(labels, Trials):
+    if nontarget is None and labels is None:
+        target, labels = _columns_of_frame(target)
+    lists = any(isinstance(part, Trials) for part in (target, nontarget, labels))
+    if labels is None and nontarget is not None and (lists or are_labels(nontarget)):
+        labels = nontarget
+    if lists:
         return split_scores(target, labels, missing=missing)
     if labels is None:
         return target, nontarget
     split = split_by_labels(target, labels, missing=missing)
     return split["target"], split["nontarget"]
+
+
+def _columns_of_frame(frame: Any) -> tuple[Any, Any]:
+    """Return the columns of scores and of labels of a data frame or mapping; what is none without labels."""
+    titles = getattr(frame, "columns", None)
+    if isinstance(frame, Mapping):
+        titles = list(frame)
+    if titles is None or isinstance(frame, Trials):
+        return frame, None
+    names = [str(title) for title in titles]
+    scores = known_columns("score", names)
+    labels = known_columns("label", names)
+    if not (scores and labels):
+        text = f"expected a column of scores and one of labels, got {', '.join(names)}"
+        raise DataError(text, remedy="choose them: frame['plda'], labels=frame['same']")
+    return frame[scores[0]], frame[labels[0]]
 
 
 def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, Key]:

@@ -556,8 +556,9 @@ def given_systems(
     maps = {"model_speakers": speakers, "segment_speakers": speakers}
     if ids is None:
         ids, maps = _trials_of_speakers(speakers)
-    known = {name: Scores.from_ids(*ids, values) for name, values in systems.items()}
-    return known, Key.from_ids(*ids, is_target), maps
+    models, segments = ids
+    known = {name: Scores.from_ids(models, segments, part) for name, part in systems.items()}
+    return known, Key.from_ids(models, segments, is_target), maps
 
 
 def _of_frame(

@@ -201,7 +201,7 @@ def test_evaluations_are_read_by_number_and_by_name():
 
 
 def test_the_interface_that_three_users_wanted_works():
-    """What they wrote down before they knew ours; docs/python.md names the rest."""
+    """What they wrote down before they knew ours, as far as it is about scores."""
     frame = FRAME.drop(columns=["model", "segment"]).assign(speaker=SPEAKERS)
     assert ev.eer(VALUES, labels=TRUTH) == ev.eer(VALUES[TRUTH], VALUES[~TRUTH])
     assert np.isfinite(ev.min_dcf(VALUES, labels=TRUTH, p_target=0.01).threshold)
