@@ -38,6 +38,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _POINTER = b"version https://git-lfs"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 # PyYAML's constructors raise these for `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
 _BROKEN_YAML = (
@@ -181,6 +182,8 @@ def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
     >>> as_plain({1: (Path("a"), [2.5])}, str)
     {'1': ['a', ['2.5']]}
     """
+    if type(value) in _SCALARS:  # most values, for which the questions below would take longer
+        return leaf(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: as_plain(getattr(value, field.name), leaf) for field in fields(value)}
     if isinstance(value, Mapping):

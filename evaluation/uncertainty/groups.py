@@ -301,4 +301,5 @@ def _finite_draws(
     if not resampled:
         return np.zeros((0, len(names)))
     draws = np.stack([resampled[name][metric] for name in names], axis=1)
-    return draws[np.isfinite(draws).all(axis=1)]
+    finite: np.ndarray = draws[np.isfinite(draws).all(axis=1)]
+    return finite

@@ -57,7 +57,7 @@ def folder(tmp_path):
 
 
 def test_the_tables_show_each_attacker_at_its_level(folder, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["neural_anonymiser", str(folder), "--bootstrap", "20"])
+    monkeypatch.setattr(sys, "argv", ["neural_anonymiser", str(folder), "--bootstrap", "2"])
     neural_anonymiser.main()
     told = capsys.readouterr().out.replace("\\_", "_")
     assert (

@@ -196,17 +196,17 @@ def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeyp
     """
     settings = every_kind_of_attacker(tmp_path)
     output, calls = tmp_path / "out", tmp_path / "calls"
-    ended(originals, output, "--until", "extraction", **settings)
-    read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
-    # of training, enrolment and tests, original and anonymised
-    assert len(heard) == 2 * (18 + 14 + 10)
-    for step in ("plan_attacks", "fit", "score"):
-        place = f"spkver.voiceprivacy.{step}"
-        monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))
     with ExitStack() as stack:
         trained = {
             name: stack.enter_context(patch(name, wraps=resolve_name(name))) for name in TRAINING
         }
+        ended(originals, output, "--until", "extraction", **settings)
+        read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
+        # of training, enrolment and tests, original and anonymised
+        assert len(heard) == 2 * (18 + 14 + 10)
+        for step in ("plan_attacks", "fit", "score"):
+            place = f"spkver.voiceprivacy.{step}"
+            monkeypatch.setattr(place, patch("soundfile.SoundFile", refuse)(resolve_name(place)))
         ended(originals, output, "--until", "training", **settings)
     assert [name for name, function in trained.items() if not function.called] == []
     for name in TRAINING:

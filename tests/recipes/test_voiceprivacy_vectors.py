@@ -30,9 +30,8 @@ def own(tmp_path):
 
 
 def test_results_and_report_name_the_chosen_chain(layout, tmp_path, own):
-    outcome = run(
-        layout, tmp_path / "out", "mine", "gmm-ubm", "supervector-adapted", page=True, **own
-    )
+    names = ("mine", "gmm-ubm", "supervector-adapted")
+    outcome = run(layout, tmp_path / "out", *names, page=True, lists="[f]", **own)
     assert outcome.status == 0, outcome.err
     assert "if all is new; not known: mine" in outcome.err
     results = results_of(tmp_path / "out")
@@ -104,6 +103,7 @@ def test_incomplete_training_vectors_are_refused(layout, tmp_path):
 
 def test_a_recording_that_an_extractor_cannot_process_loses_only_its_trials(layout, tmp_path, own):
     """One tested recording has no vector: all other scores stay; the report counts it, also in a second run."""
+    own["lists"] = "[f]"
     whole = run(layout, tmp_path / "whole", "mine", **own)
     assert whole.status == 0, whole.err
     lost, path = sorted(read_datadir(layout / "tiny_test_trials_f").recordings.items())[0]

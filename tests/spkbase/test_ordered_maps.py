@@ -208,7 +208,7 @@ def large(number):
 @pytest.mark.parametrize("threads", [True, False])
 def test_a_slow_consumer_does_not_fill_the_memory(threads):
     tracemalloc.start()
-    for number, result in enumerate(Work(2).map(large, iter(range(200)), processes=not threads)):
+    for number, result in enumerate(Work(2).map(large, iter(range(60)), processes=not threads)):
         time.sleep(0.005)
         assert result[0] == number
     _, most = tracemalloc.get_traced_memory()

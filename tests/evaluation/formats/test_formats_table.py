@@ -93,7 +93,7 @@ WHITE = {
 }
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("suffix", WHITE)
 @given(listed=st.lists(st.tuples(IDS, IDS), min_size=1, max_size=20, unique=True), draw=st.data())

@@ -47,7 +47,7 @@ def minima(given, groups, seed=0):
     return minima_over_attackers(given, groups, resampling=Resampling(40, seed), permutations=0)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("n_speakers", [5, 12])
 def test_further_attackers_never_raise_an_end(seed, n_speakers):
     """Of any strength, in any order, within one call and from one call to the next."""
@@ -124,7 +124,7 @@ def test_the_interval_covers_the_smallest_true_rate(rate, ratio):
 
 def test_a_perfect_anonymiser_has_the_interval_that_its_attackers_print():
     """A review had 42.3 % on average of 16 attackers of 50 % with 10 speakers of 7 segments."""
-    printed, told, low = np.array([of_perfect(10, 8, seed) for seed in range(12)]).T
+    printed, told, low = np.array([of_perfect(10, 8, seed) for seed in range(6)]).T
     assert told.mean() == pytest.approx(printed.mean(), abs=0.01)
     assert told.mean() < 0.46, "the smallest of several is below a half"
     assert (low < told).all()
