@@ -423,7 +423,13 @@ def known(record: Mapping[str, Any], dataset: str, attackers: Sequence[str]) -> 
 @click.option("--anonymizer", default="mcadams", show_default=True)
 @click.option("--enrolment-draws", default=2, show_default=True)
 @click.option("--every", default=1, help="Use each second recording of tested speakers: 2.")
-@click.option("--table", is_flag=True, help="Only print what has been measured.")
+@click.option(
+    "--part",
+    type=click.Choice(["all", "measure", "table"]),
+    default="all",
+    show_default=True,
+    help="Whether to measure, and to print the tables of what has been measured.",
+)
 def main(
     data: Path,
     output: Path,
@@ -434,7 +440,7 @@ def main(
     anonymizer: str,
     enrolment_draws: int,
     every: int,
-    table: bool,
+    part: str,
 ) -> None:
     """Measure cells and print the tables."""
     config = AnonymizerConfig(name=anonymizer)
@@ -443,12 +449,13 @@ def main(
     records = {}
     for cell in map(parse_cell, cells):
         file = study.output / "cells" / f"{cell.name}.json"
-        if not table:
+        if part != "table":
             records[cell.name] = study.measure(cell, attackers)
         elif file.is_file():
             records[cell.name] = load_json(file)
-    for dataset in sets:
-        report(study, dataset, records, attackers)
+    if part != "measure":
+        for dataset in sets:
+            report(study, dataset, records, attackers)
 
 
 if __name__ == "__main__":
