@@ -2,7 +2,7 @@
 
     python -m benchmarks.public_speech DIR --librispeech Resemblyzer --dspspeech DSPSpeech-20
     python -m benchmarks.training_curves DIR OUTPUT
-    python -m benchmarks.training_curves DIR OUTPUT --cell 251x2+ --anonymizer vtln
+    python -m benchmarks.training_curves DIR OUTPUT-vtln --cell 251x2+ --anonymizer vtln
 
 A cell is ``SPEAKERSxVERSIONS``, such as 50x2: so many speakers of the training set, half of them women, in so many
 anonymised versions; a smaller set of speakers is part of each larger one. With ``+`` the tuned network makes further
@@ -59,7 +59,7 @@ from spkver.datadir import DataDir, read_datadir
 from spkver.training import read_record
 from spkver.training.tuning import TuningConfig
 
-CELLS = ("251x2+", "100x2+", "50x2+", "25x2+", "251x1", "251x2", "251x8", "251x2+@1", "251x2+@2")
+CELLS = ("251x2", "100x2", "50x2", "25x2", "251x1", "251x4", "251x8", "251x2@1", "251x2@2")
 STEPS = TuningConfig().steps
 PUBLISHED = ("campplus", "campplus-enrolled-plda", "campplus-self-trained")
 TUNED = ("campplus-tuned", "campplus-tuned-enrolled-plda", "campplus-tuned-self-trained")
