@@ -2,7 +2,7 @@
 
     python -m benchmarks.public_speech DIR --librispeech Resemblyzer --dspspeech DSPSpeech-20
     python -m benchmarks.training_curves DIR OUTPUT
-    python -m benchmarks.training_curves DIR OUTPUT --cell 251x2+ --anonymizer vtln
+    python -m benchmarks.training_curves DIR OUTPUT-vtln --cell 251x2+ --anonymizer vtln
 
 A cell is ``SPEAKERSxVERSIONS``, such as 50x2: so many speakers of the training set, half of them women, in so many
 anonymised versions; a smaller set of speakers is part of each larger one. With ``+`` the tuned network makes further
@@ -59,7 +59,7 @@ from spkver.datadir import DataDir, read_datadir
 from spkver.training import read_record
 from spkver.training.tuning import TuningConfig
 
-CELLS = ("251x2+", "100x2+", "50x2+", "25x2+", "251x1", "251x2", "251x8", "251x2+@1", "251x2+@2")
+CELLS = ("251x2", "100x2", "50x2", "25x2", "251x1", "251x4", "251x8", "251x2@1", "251x2@2")
 STEPS = TuningConfig().steps
 PUBLISHED = ("campplus", "campplus-enrolled-plda", "campplus-self-trained")
 TUNED = ("campplus-tuned", "campplus-tuned-enrolled-plda", "campplus-tuned-self-trained")
@@ -423,7 +423,13 @@ def known(record: Mapping[str, Any], dataset: str, attackers: Sequence[str]) -> 
 @click.option("--anonymizer", default="mcadams", show_default=True)
 @click.option("--enrolment-draws", default=2, show_default=True)
 @click.option("--every", default=1, help="Use each second recording of tested speakers: 2.")
-@click.option("--table", is_flag=True, help="Only print what has been measured.")
+@click.option(
+    "--part",
+    type=click.Choice(["all", "measure", "table"]),
+    default="all",
+    show_default=True,
+    help="Whether to measure, and to print the tables of what has been measured.",
+)
 def main(
     data: Path,
     output: Path,
@@ -434,7 +440,7 @@ def main(
     anonymizer: str,
     enrolment_draws: int,
     every: int,
-    table: bool,
+    part: str,
 ) -> None:
     """Measure cells and print the tables."""
     config = AnonymizerConfig(name=anonymizer)
@@ -443,12 +449,13 @@ def main(
     records = {}
     for cell in map(parse_cell, cells):
         file = study.output / "cells" / f"{cell.name}.json"
-        if not table:
+        if part != "table":
             records[cell.name] = study.measure(cell, attackers)
         elif file.is_file():
             records[cell.name] = load_json(file)
-    for dataset in sets:
-        report(study, dataset, records, attackers)
+    if part != "measure":
+        for dataset in sets:
+            report(study, dataset, records, attackers)
 
 
 if __name__ == "__main__":
