@@ -45,7 +45,7 @@ PERCENTILE = Method("percentile")
 
 def metrics(scores: SortedScores) -> dict[str, float]:
     """Compute what the study looks at."""
-    found = {f"eer.{method}": m.eer(scores, method=method) for method in METHODS}
+    found: dict[str, float] = {f"eer.{method}": m.eer(scores, method=method) for method in METHODS}
     found |= {
         f"min_dcf_unnormalised.{p:g}": m.min_dcf(scores, p_target=p, normalised=False)
         for p in PRIORS

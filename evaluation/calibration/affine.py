@@ -624,12 +624,13 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
 
 def _problem(
     rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float
-) -> tuple[Any, ...]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
     """Return rows with a column of ones, signs, weights of the trials, penalties, and the log odds of the prior."""
     shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
     penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
     rows = np.column_stack([rows, np.ones(len(rows))])
-    return rows, np.where(is_target, 1.0, -1.0), shares, penalty, np.log(prior) - np.log1p(-prior)
+    log_odds = float(np.log(prior) - np.log1p(-prior))
+    return rows, np.where(is_target, 1.0, -1.0), shares, penalty, log_odds
 
 
 def _minimise(

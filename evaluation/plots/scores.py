@@ -59,8 +59,8 @@ def sorted_systems(
     """Return the name and the scores of each system, ordered by `sort`; warn of scores that look reversed."""
     named_scores = []
     for name, *given in _rows_of_systems(systems, key, has_labels=labels is not None):
-        target, nontarget, *_ = (*given, None, None)
-        scores = metrics.sort_scores(target, nontarget, labels)
+        arguments: list[Any] = [*given, None, None]
+        scores = metrics.sort_scores(arguments[0], arguments[1], labels)
         turned = metrics.reversal(scores)
         if turned is not None and turned.clear:
             _log.warning("plot of %s: %s", name, turned.text)
