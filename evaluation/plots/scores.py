@@ -59,7 +59,7 @@ def sorted_systems(
     """Return the name and the scores of each system, ordered by `sort`; warn of scores that look reversed."""
     named_scores = []
     for name, *given in _rows_of_systems(systems, key, has_labels=labels is not None):
-        target, nontarget, *_ = (*given, None, None)
+        target, nontarget = [*given, None, None][:2]
         scores = metrics.sort_scores(target, nontarget, labels)
         turned = metrics.reversal(scores)
         if turned is not None and turned.clear:
@@ -70,7 +70,9 @@ def sorted_systems(
     return named_scores
 
 
-def _rows_of_systems(systems: Systems, key: Any, *, has_labels: bool = False) -> Any:
+def _rows_of_systems(
+    systems: Systems, key: Any, *, has_labels: bool = False
+) -> list[tuple[Any, ...]]:
     """Return the name of each system and the argument given for it."""
     rows: Any = systems
     alone = key is not None or has_labels or hasattr(systems, "columns")
@@ -97,7 +99,8 @@ def _rows_of_systems(systems: Systems, key: Any, *, has_labels: bool = False) ->
         )
     if not rows:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
-    return rows
+    listed_rows: list[tuple[Any, ...]] = rows
+    return listed_rows
 
 
 @one_line

@@ -191,8 +191,8 @@ def test_ids_that_may_not_be_speakers_are_refused_with_python_remedies():
 
 
 def test_unknown_metrics_are_named():
-    with pytest.raises(DataError, match=r"no metric 'eer'; there are: eer\.rocch"):
-        compare(systems(0), KEY, speakers=MAP, metrics=["eer"], resamples=2)
+    with pytest.raises(DataError, match=r"no metric 'eerr'; there are: eer\.rocch"):
+        compare(systems(0), KEY, speakers=MAP, metrics=["eerr"], resamples=2)
 
 
 def test_p_values_of_a_table_are_corrected_for_multiple_comparisons():
