@@ -196,14 +196,14 @@ def fit_affine(
     rows = np.concatenate([target, nontarget])
     mean, scale = _spread(rows, names)
     is_target = np.arange(len(rows)) < len(target)
-    problem = _problem((rows - mean) / scale, is_target, prior, ridge)
+    matrix, signs, shares, penalty, odds = _problem((rows - mean) / scale, is_target, prior, ridge)
     first = np.zeros(rows.shape[1] + 1)
     if start is not None:
         first[:-1] = np.array(start.weights) * scale
         first[-1] = start.offset + np.array(start.weights) @ mean
-    solution = _minimise(*problem, first)
+    solution = _minimise(matrix, signs, shares, penalty, odds, first)
     if not ridge:
-        fused = problem[0] @ solution
+        fused = matrix @ solution
         if fused[is_target].min() >= fused[~is_target].max() - 1e-9 * np.ptp(fused):
             text = "the scores separate the classes without error: no finite weights are best"
             raise DataError(text, remedy="give more trials, or a ridge above 0")

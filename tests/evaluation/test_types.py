@@ -24,7 +24,7 @@ assert_type(result.cllr, float)
 assert_type(result.eer["rocch"], float)
 assert_type(result.tpr_at_fpr["0.01"].value, float)
 assert_type(result.zebra.population, float)
-assert_type(ev.eer(np.array([1.0]), np.array([0.0])), float)
+assert_type(ev.eer(np.array([1.0]), np.array([0.0])).threshold, float)
 ev.plot_det(target, nontarget, path="det.png")
 """
 
