@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.metrics.sorted_scores import (
     GivenScores,
+    Hull,
     OtherScores,
     Prior,
     SortedScores,
@@ -442,7 +443,16 @@ def min_dcf(
     if isinstance(p_target, np.ndarray):
         return np.array([cost for cost, _, _ in points])
     cost, p_miss, p_fa = points[0]
-    return OperatingPoint(cost, cost_threshold(scores, priors[0]), p_miss, p_fa)
+    vertex = _least_cost_vertex(scores.hull, priors[0])
+    threshold = np.inf
+    if vertex < len(scores.blocks):
+        threshold = float(scores.thresholds[scores.blocks.first[vertex]])
+    return OperatingPoint(cost, threshold, p_miss, p_fa)
+
+
+def _least_cost_vertex(hull: Hull, prior: float) -> int:
+    """Return the vertex of least cost; of several the one with the fewest misses."""
+    return int((prior * hull.p_miss + (1 - prior) * hull.p_fa).argmin())
 
 
 def act_dcf(
@@ -601,12 +611,11 @@ def hull_min_dcf(
             remedy="give it, not its logit",
         )
     hull = sort_scores(target, nontarget).hull
-    p_miss = hull.p_miss
-    p_fa = hull.p_fa
-    costs = prior * p_miss + (1 - prior) * p_fa
-    best = int(costs.argmin())
+    best = _least_cost_vertex(hull, prior)
+    p_miss = float(hull.p_miss[best])
+    p_fa = float(hull.p_fa[best])
     scale = min(prior, 1 - prior) if normalised else 1.0
-    return float(costs[best] / scale), float(p_miss[best]), float(p_fa[best])
+    return (prior * p_miss + (1 - prior) * p_fa) / scale, p_miss, p_fa
 
 
 def clopper_pearson(
