@@ -28,7 +28,17 @@ Function = Callable[..., Any]
 Decorator = Callable[[Any], Any]
 STATUS_ERROR = 2
 
-OUTPUTS = {"--output", "--save", "--json", "--latex", "--markdown", "--plot", "destination"}
+OUTPUTS = {
+    "--output",
+    "--save",
+    "--json",
+    "--latex",
+    "--markdown",
+    "--plot",
+    "--zoo",
+    "--conversations",
+    "destination",
+}
 """Options and arguments that name output files, the same in all commands."""
 
 HELP = {"help_option_names": ["-h", "--help"]}

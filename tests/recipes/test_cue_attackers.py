@@ -79,15 +79,18 @@ def test_without_transcripts_the_content_attacker_is_omitted_and_the_others_fini
     refused(outcome, "no attacker can score any condition: content on", "no transcripts")
 
 
-def test_fusions_include_neither_words_nor_file_properties(data, tmp_path):
+def test_fusions_include_words_only_by_name_and_never_file_properties(data, tmp_path):
     found = vp.evaluated(
         data,
         tmp_path / "out",
         attackers="[gmm-ubm,properties,content,fusion]",
         evaluation__resamples=0,
     )
+    members = {}
     for fusion in found["fusions"]:
-        assert set(fusion["weights"]["weights"]) == {"gmm-ubm"}
+        members.setdefault(fusion["attacker"], set()).update(fusion["weights"]["weights"])
+    assert members["fusion"] == {"gmm-ubm"}
+    assert members["fusion-words"] == {"gmm-ubm", "content"}
 
 
 def test_files_with_equal_properties_are_not_reported_as_a_broken_attacker(data, tmp_path):
