@@ -19,6 +19,9 @@ TOP = """<!doctype html>
 <body><a href="docs/index.html">spkver</a></body></html>
 """
 
+NAMESAKES = {"GaussianMixture": "spkver.mixture.GaussianMixture"}
+"""Classes of the same name in `spkver.sklearn`, by the one that is meant elsewhere."""
+
 
 def mathml(formula: str, *, alone: bool) -> str:
     """Return a formula as MathML, which browsers draw themselves, with a space between a function and its argument."""
@@ -52,6 +55,8 @@ def link_classes_alone(app: Any, document: nodes.document) -> None:
     for link in list(document.findall(addnodes.pending_xref)):
         if link.get("refdomain") == "py" and link["reftarget"].rpartition(".")[2].islower():
             link.replace_self(nodes.Text(link.children[0].astext()))
+        elif link["reftarget"] in NAMESAKES and link.get("py:module") != "spkver.sklearn":
+            link["reftarget"] = NAMESAKES[link["reftarget"]]
 
 
 def name_pages_by_titles(app: Any, document: nodes.document, docname: str) -> None:

@@ -114,7 +114,7 @@ class GaussianMixture(DensityMixin, _OfFrames):
     means_ : ndarray of shape (C, D)
     covariances_ : ndarray of shape (C, D) or (C, D, D)
         Variances, or full covariances.
-    log_likelihoods_ : ndarray of shape (n_iter_,)
+    log_likelihoods_ : ndarray of shape (rounds,)
         Mean log-likelihood of a frame in each round of EM, before its update, in nat.
     n_iter_ : int
     """
