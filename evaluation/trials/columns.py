@@ -281,6 +281,30 @@ def known_columns(role: str, titles: Sequence[str]) -> list[str]:
     return known
 
 
+def known_column(role: str, titles: Sequence[str], *, remedy: str) -> str | None:
+    """Return the column of a data frame whose name is known for a role; None if there is none.
+
+    Parameters
+    ----------
+    role : str
+        Key of `COLUMN_NAMES`.
+    titles : sequence of str
+        Names of all columns.
+    remedy : str
+        What to do if several columns may be meant; ``{}`` stands for the best name among them.
+
+    Raises
+    ------
+    DataError
+        If several columns may be meant.
+    """
+    known = known_columns(role, titles)
+    if len(set(known)) > 1:
+        text = f"expected one column for {role}, got {' and '.join(known)}"
+        raise DataError(text, remedy=remedy.format(repr(known[0])))
+    return next(iter(known), None)
+
+
 def check_index(part: str = "index", /, **given: Any) -> Any:
     """Refuse columns and data frames with different indices.
 

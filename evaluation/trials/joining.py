@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.trials.columns import DONE, Missing, TrialError, check_missing, known_columns
+from evaluation.trials.columns import DONE, Missing, TrialError, check_missing, known_column
 from evaluation.trials.ids import recode
 from evaluation.trials.labels import are_labels, split_by_labels
 from evaluation.trials.lists import Key, Scores, Self, Trials, counted
@@ -115,12 +115,12 @@ def _columns_of_frame(frame: Any) -> tuple[Any, Any]:
     if titles is None or isinstance(frame, Trials):
         return frame, None
     names = [str(title) for title in titles]
-    scores = known_columns("score", names)
-    labels = known_columns("label", names)
-    if not (scores and labels):
+    score = known_column("score", names, remedy="give it alone: frame[{}], labels=...")
+    label = known_column("label", names, remedy="give it alone: labels=frame[{}]")
+    if score is None or label is None:
         text = f"expected a column of scores and one of labels, got {', '.join(names)}"
         raise DataError(text, remedy="choose them: frame['plda'], labels=frame['same']")
-    return frame[scores[0]], frame[labels[0]]
+    return frame[score], frame[label]
 
 
 def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tuple[np.ndarray, Key]:

@@ -27,7 +27,7 @@ from evaluation.trials.columns import (
     column_of,
     floats_of,
     ids_of,
-    known_columns,
+    known_column,
 )
 from evaluation.trials.ids import checked_ids, factorise
 from evaluation.trials.labels import truth_of
@@ -191,11 +191,11 @@ class Trials(Tabular):
         there = [str(name) for name in getattr(frame, "columns", frame)]
         chosen = {name: name for name in cls._kept if name in there}
         for role in cls._roles:
-            known = known_columns(role, there)
-            if len(set(known)) > 1 and role not in names:
-                text = f"expected one column for {role}, got {' and '.join(known)}"
-                raise DataError(text, remedy=f"name the one that counts: {role}={known[0]!r}")
-            chosen[role] = names.pop(role, "".join(known[:1]))
+            if role in names:
+                chosen[role] = names.pop(role)
+            else:
+                remedy = f"name the one that counts: {role}={{}}"
+                chosen[role] = known_column(role, there, remedy=remedy) or ""
         lacking = [role for role, name in chosen.items() if name not in there] or list(names)
         if lacking:
             text = f"expected a column for {' and '.join(lacking)}, got {', '.join(there)[:200] or 'none'}"

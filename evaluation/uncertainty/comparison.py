@@ -39,7 +39,7 @@ from evaluation.trials import (
     find_speakers,
     group_trials,
     join_scores,
-    known_columns,
+    known_column,
     order_free_digest,
     truth_of,
 )
@@ -603,7 +603,7 @@ def _has_lists(parts: Sequence[Any]) -> bool:
 def _column(role: str, titles: Sequence[str], name: str | None) -> str | None:
     """Return the column of a data frame with a role; None if there is none."""
     if name is None:
-        return next(iter(known_columns(role, titles)), None)
+        return known_column(role, titles, remedy=f"name the one that counts: {role}={{}}")
     if name not in titles:
         raise DataError(f"no column {name!r} for {role}; there are: {', '.join(titles)}")
     return name

@@ -215,3 +215,21 @@ def test_the_interface_that_three_users_wanted_works():
     scores = ev.Scores.from_ids(*ids, np.random.default_rng(3).normal(size=72) + truth)
     people = ev.per_speaker(scores, ev.Key.from_ids(*ids, truth), speakers="/")
     assert people.to_dataframe().sort_values("eer").speaker.iloc[0] in {f"id{m}" for m in range(6)}
+
+
+@pytest.mark.parametrize("role", ["score", "label"])
+@pytest.mark.parametrize(
+    "function", [ev.eer, ev.evaluate, ev.det_curve, ev.plot_det, partial(ev.min_dcf, p_target=0.5)]
+)
+def test_data_frames_with_two_columns_of_a_kind_are_refused(function, role):
+    frame = pandas.DataFrame({"score": VALUES, "label": TRUTH})
+    frame[{"score": "llr", "label": "target"}[role]] = frame[role]
+    with pytest.raises(DataError, match=f"expected one column for {role}"):
+        function(frame)
+
+
+def test_comparisons_refuse_data_frames_with_two_columns_of_labels():
+    frame = FRAME.assign(target=FRAME["label"])
+    with pytest.raises(DataError, match="expected one column for label, got target and label"):
+        ev.compare(frame, scores=["a", "b"], resamples=2)
+    ev.compare(frame, scores=["a", "b"], label="label", resamples=2)
