@@ -232,4 +232,3 @@ def test_comparisons_refuse_data_frames_with_two_columns_of_labels():
     frame = FRAME.assign(target=FRAME["label"])
     with pytest.raises(DataError, match="expected one column for label, got target and label"):
         ev.compare(frame, scores=["a", "b"], resamples=2)
-    ev.compare(frame, scores=["a", "b"], label="label", resamples=2)
