@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage.ranks import GalleryTrials, gallery_trials
 from evaluation.linkage.speakers import first_shares
-from evaluation.metrics import cllr, equal_error, sort_scores
+from evaluation.metrics import cllr, equal_error, sort_scores, sort_with_warning
 from evaluation.trials import (
     Key,
     Missing,
@@ -141,8 +141,8 @@ def per_speaker(
     --------
     >>> ids = ["a", "a", "b", "b"], ["a/1", "b/1", "a/1", "b/1"]
     >>> key = Key.from_ids(*ids, [True, False, False, True])
-    >>> found = per_speaker(Scores.from_ids(*ids, [2.0, 1.0, -1.0, 0.0]), key, speakers="/")
-    >>> found.target_mean.tolist(), found.eer.tolist(), found.rank1.tolist()
+    >>> people = per_speaker(Scores.from_ids(*ids, [2.0, 1.0, -1.0, 0.0]), key, speakers="/")
+    >>> people.target_mean.tolist(), people.eer.tolist(), people.rank1.tolist()
     ([2.0, 0.0], [0.0, 0.0], [1.0, 0.0])
     """
     maps = {}
@@ -169,7 +169,7 @@ def per_speaker(
         columns[f"n_{name}"] = np.bincount(codes, minlength=n_people)
         sums = np.bincount(codes, own_values, n_people)
         columns[f"{name}_mean"] = _shares(sums, columns[f"n_{name}"])
-    threshold = equal_error(sort_scores(values[is_target], values[~is_target])).threshold
+    threshold = equal_error(sort_with_warning(values[is_target], values[~is_target])).threshold
     alarms = ~is_target & (values >= threshold)
     total = np.full(n_people, alarms.sum())
     for name, codes in (("", owners.models), ("impostor_", owners.segments)):
@@ -262,6 +262,6 @@ def _first_ranks(gallery: GalleryTrials, names: NDArray[np.object_]) -> NDArray[
         columns = {}
         for name in ("rows", "models", "values", "is_target"):
             columns[name] = getattr(gallery, name)[compared]
-        found = first_shares(gallery._replace(**columns))
-        ranks[np.searchsorted(names.astype(str), found.speakers.astype(str))] = found.own
+        shares = first_shares(gallery._replace(**columns))
+        ranks[np.searchsorted(names.astype(str), shares.speakers.astype(str))] = shares.own
     return ranks

@@ -163,10 +163,13 @@ def _own_values(
     values = np.asarray(own_function(spec)(signal, config.rate))
     if values.shape != shape or values.dtype.kind not in kinds or not np.isfinite(values).all():
         expected = "finite numbers"
+        remedy = (
+            "a row for each features.window every features.shift, and features.n_cepstra columns"
+        )
         if kinds == "b":
             expected = "booleans"
+            remedy = "a value for each features.window every features.shift"
         text = f"{spec} returned {values.dtype} of shape {values.shape}, expected {expected} of shape {shape}"
-        remedy = "a row for each features.window every features.shift, and features.n_cepstra columns of cepstra"
         raise DataError(text, remedy=remedy)
     return values
 

@@ -181,3 +181,18 @@ def test_groups_without_nontarget_trials_are_explained(files):
 )
 def test_options_that_do_not_fit_are_refused(files, arguments, says):
     assert says in refused("metrics", "-s", files / "scores", "-k", files / "key", *arguments)
+
+
+def test_reversed_scores_raise_a_warning(caplog):
+    models = [f"s{m:02d}/m" for m in range(8) for _ in range(40)]
+    segments = [f"s{number % 8:02d}/u{number // 8}" for _ in range(8) for number in range(40)]
+    is_target = np.array(
+        [model[:3] == segment[:3] for model, segment in zip(models, segments, strict=True)]
+    )
+    values = np.random.default_rng(0).normal(size=len(models)) - 2 * is_target
+    ev.per_speaker(
+        ev.Scores.from_ids(models, segments, values),
+        ev.Key.from_ids(models, segments, is_target),
+        speakers="/",
+    )
+    assert "REVERSED" in caplog.text
