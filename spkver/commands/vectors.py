@@ -18,7 +18,7 @@ from spkbase.console import (
     path_option,
     worker_options,
 )
-from spkbase.errors import ConfigError
+from spkbase.errors import ConfigError, errors_of
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, with_table
 
 if TYPE_CHECKING:
@@ -290,8 +290,9 @@ def score(
     tested = read_embeddings(test, speakers=segment_speakers, allow_pickle=allow_pickle)
     if conversations is not None:
         key = read_key(trials)
-        dealt, tested = deal_embeddings(tested, key, utterances, seed=seed)
-        listed = conversation_key(key, dealt)
+        with errors_of(trials):
+            dealt, tested = deal_embeddings(tested, key, utterances, seed=seed)
+            listed = conversation_key(key, dealt)
         speakers_of = dict(zip(tested.ids.tolist(), tested.speakers.tolist(), strict=True))
         write_conversations(conversations, listed, speakers_of, dealt)
         click.echo(f"{count_conversations(dealt, utterances)} -> {conversations}")
