@@ -10,7 +10,7 @@ import click
 from spkbase.console import FILE, ResumableCommand, log_option, path_option, worker_options
 from spkbase.files import write_text
 from spkver.commands.options import settings_option
-from spkver.commands.runs import recipe
+from spkver.commands.runs import evaluate_speech
 
 
 class Incomplete(click.ClickException):
@@ -97,21 +97,14 @@ def challenge(
     measured = []
     if not no_utility and utility_from is None:
         measured = utility_settings(data, year)
-    evaluation = recipe("voiceprivacy.run")
-    evaluation(
-        data=str(data),
-        suffix=suffix,
+    evaluate_speech(
+        str(data),
+        suffix,
+        output,
         anonymised=anonymised,
-        output=output,
         config_file=Path("config") / CHALLENGES[year].config,
         settings=(*measured, *settings),
         jobs=jobs,
-        allow_pipes=False,
-        until="report",
-        force=False,
-        title="",
-        pseudonyms=False,
-        fail_under=None,
     )
     click.echo(f"\nAmong the baselines:\n\n{ranked_among_baselines(output, year, utility_from)}")
     checked = check_submission(data, suffix, year, anonymised=anonymised, output=output, jobs=jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -40,22 +40,7 @@ def demo(output: Path, jobs: int | None) -> None:
     verification = recipe("rsr2015.svm_gmm")
     verification(corpus="simulated", output=output, config_file=None, settings=(), jobs=jobs)
     click.echo("")
-    evaluation = recipe("voiceprivacy.run")
-    evaluation(
-        data="simulated",
-        suffix=SUFFIX,
-        anonymised=None,
-        output=privacy,
-        config_file=None,
-        settings=(),
-        jobs=jobs,
-        allow_pipes=False,
-        until="report",
-        force=False,
-        title="",
-        pseudonyms=False,
-        fail_under=None,
-    )
+    evaluate_speech("simulated", SUFFIX, privacy, jobs=jobs)
     taken = json.loads((privacy / "results.json").read_text(encoding="utf-8"))["attackers_run"][
         "names"
     ]
@@ -113,3 +98,32 @@ def recipe(name: str) -> Callable[..., None]:
     command: click.Command = import_module(f"spkver.recipes.{name}").main
     assert command.callback is not None
     return command.callback
+
+
+def evaluate_speech(
+    data: str,
+    suffix: str,
+    output: Path,
+    *,
+    anonymised: Path | None = None,
+    config_file: Path | None = None,
+    settings: Sequence[str] = (),
+    jobs: int | None,
+) -> None:
+    """Evaluate an anonymiser as `spkver voiceprivacy` does with its other options left out."""
+    evaluation = recipe("voiceprivacy.run")
+    evaluation(
+        data=data,
+        suffix=suffix,
+        anonymised=anonymised,
+        output=output,
+        config_file=config_file,
+        settings=tuple(settings),
+        jobs=jobs,
+        allow_pipes=False,
+        until="report",
+        force=False,
+        title="",
+        pseudonyms=False,
+        fail_under=None,
+    )
