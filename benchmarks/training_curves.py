@@ -367,6 +367,47 @@ def report(
     study: Study, dataset: str, records: Mapping[str, Mapping[str, Any]], attackers: Sequence[str]
 ) -> None:
     """Print the tables of a set."""
+    print_rates(study, dataset, records, attackers)
+    tuned_pairs = []
+    cell_pairs = []
+    reference = next(iter(records))
+    for cell, record in records.items():
+        present = known(record, dataset, attackers)
+        for base, tuned in zip(PUBLISHED, TUNED, strict=True):
+            if base in present and tuned in present:
+                tuned_pairs.append(
+                    Pair(
+                        {"cell": cell, "attacker": tuned, "minus": base},
+                        (cell, base),
+                        (cell, tuned),
+                    )
+                )
+    for name in attackers:
+        for cell, record in records.items():
+            if cell != reference and name in known(record, dataset, attackers):
+                cell_pairs.append(
+                    Pair(
+                        {"attacker": name, "cell": cell, "minus": reference},
+                        (reference, name),
+                        (cell, name),
+                    )
+                )
+    print_differences(study, dataset, "tuned minus published", tuned_pairs)
+    print_differences(study, dataset, "cells", cell_pairs)
+
+
+class Pair(NamedTuple):
+    """Two systems, each a cell and an attacker, and the first columns of the row of their difference."""
+
+    columns: dict[str, str]
+    first: tuple[str, str]
+    second: tuple[str, str]
+
+
+def print_rates(
+    study: Study, dataset: str, records: Mapping[str, Mapping[str, Any]], attackers: Sequence[str]
+) -> None:
+    """Print the EER of each attacker in each cell."""
     rows = []
     for cell, record in records.items():
         network = record.get("network", {})
@@ -380,32 +421,20 @@ def report(
         rows.append(row)
     columns = ["cell", "versions tuned on", "steps", "held out", *attackers]
     print(f"\n{dataset}, EER in %\n\n{format_table(rows, columns, markdown=True)}")
-    rows = []
+
+
+def print_differences(study: Study, dataset: str, title: str, pairs: Sequence[Pair]) -> None:
+    """Print the EER of the second system of each pair minus that of the first, and p-values corrected for all."""
+    if not pairs:
+        return
+    rows = [dict(pair.columns) for pair in pairs]
     gaps = []
-    for cell, record in records.items():
-        present = known(record, dataset, attackers)
-        for base, tuned in zip(PUBLISHED, TUNED, strict=True):
-            if base in present and tuned in present:
-                systems = {base: (cell, base), tuned: (cell, tuned)}
-                gaps.append(study.compared(dataset, systems).differences[tuned][EER])
-                rows.append({"cell": cell, "attacker": tuned, "minus": base})
-    if rows:
-        corrected(rows, gaps)
-        columns = ["cell", "attacker", "minus", *DIFFERENCE]
-        print(f"\n{dataset}, tuned minus published\n\n{format_table(rows, columns, markdown=True)}")
-    reference = next(iter(records))
-    rows = []
-    gaps = []
-    for name in attackers:
-        for cell, record in records.items():
-            if cell != reference and name in known(record, dataset, attackers):
-                systems = {reference: (reference, name), cell: (cell, name)}
-                gaps.append(study.compared(dataset, systems).differences[cell][EER])
-                rows.append({"attacker": name, "cell": cell, "minus": reference})
-    if rows:
-        corrected(rows, gaps)
-        columns = ["attacker", "cell", "minus", *DIFFERENCE]
-        print(f"\n{dataset}, cells\n\n{format_table(rows, columns, markdown=True)}")
+    for pair in pairs:
+        compared = study.compared(dataset, {"first": pair.first, "second": pair.second})
+        gaps.append(compared.differences["second"][EER])
+    corrected(rows, gaps)
+    columns = [*pairs[0].columns, *DIFFERENCE]
+    print(f"\n{dataset}, {title}\n\n{format_table(rows, columns, markdown=True)}")
 
 
 def known(record: Mapping[str, Any], dataset: str, attackers: Sequence[str]) -> list[str]:
