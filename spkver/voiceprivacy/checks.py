@@ -36,7 +36,7 @@ from spkbase.configuration import to_dict
 from spkbase.errors import DataError, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD, recorded_anonymizer
-from spkver.attackers import attacker_name, default_attackers, parse_spec
+from spkver.attackers import Fusion, attacker_name, default_attackers, parse_spec
 from spkver.datadir import SEXES_POOLED, enrolment
 from spkver.voiceprivacy import recording_checks
 from spkver.voiceprivacy.assessment import AttackerOrder
@@ -60,7 +60,8 @@ FEW_TRAINING_SPEAKERS = 100
 
 # kinds of attackers
 _NO_SPEECH = ("properties", "session")
-_NO_VOICE = (*_NO_SPEECH, "content")
+_FUSION_WITH_WORDS = "fusion with words"
+_NO_VOICE = (*_NO_SPEECH, "content", _FUSION_WITH_WORDS)  # or not by the voice alone
 _NO_VOICE_PRINT = (*_NO_VOICE, "prosody", "durations", "fusion")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
@@ -133,6 +134,8 @@ class Evaluated:
         kinds = dict.fromkeys(map(attrgetter("attacker"), self.results.fusions), "fusion")
         for name, spec in attacker_specs(self.config).items():
             kinds[name] = spec.kind
+            if spec.kind == "fusion":
+                kinds[Fusion(name).with_words.name] = _FUSION_WITH_WORDS
         return kinds
 
     def rates_of_voices(self, outcome: Outcome) -> dict[str, float]:

@@ -449,13 +449,17 @@ def test_omitting_only_the_property_attacker_is_not_a_reason() -> None:
     assert "default attackers" not in alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)
 
 
-def test_properties_of_files_do_not_hide_that_attackers_of_voices_are_weak() -> None:
-    table = rows(("gmm-svm", "gmm-ubm", "properties"), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
+@pytest.mark.parametrize("other", ["properties", "session", "content", "fusion-words"])
+def test_attackers_without_voices_do_not_hide_that_those_of_voices_are_weak(other: str) -> None:
+    config = replace(CONFIG, attackers=("gmm-svm", "gmm-ubm", "session", "content", "fusion"))
+    table = rows(("gmm-svm", "gmm-ubm", other), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
     for row in table:
-        if (row["attacker"], row["scenario"]) == ("properties", "original"):
+        if (row["attacker"], row["scenario"]) == (other, "original"):
             row["eer"] = row["eer"] | {"rocch": 0.01}
-    assert "weak on original speech (x_test: 20.0 %)" in alarm(table, sets())
-    strength = next(checks.attacker_strength(evaluated(table, sets(), CONFIG)))
+    if other == "properties":
+        config = CONFIG
+    assert "weak on original speech (x_test: 20.0 %)" in alarm(table, sets(), config=config)
+    strength = next(checks.attacker_strength(evaluated(table, sets(), config)))
     assert (strength.level, "(gmm-svm) has an EER of 20.0 %" in strength.text) == ("warning", True)
 
 
