@@ -26,6 +26,7 @@ References
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -76,6 +77,8 @@ speakers by two networks."""
 
 Attributes: TypeAlias = Mapping[str, Mapping[str, str]]
 """Values of each speaker by attribute, blank where not known; a data frame with speakers as index will do."""
+
+logger = logging.getLogger(__name__)
 
 _ROUNDS = 2000
 _LEAST = 1e-6  # share of the largest deviation: dimensions that vary less are constant
@@ -380,6 +383,7 @@ def attribute_risk(
         text = f"{len(both)} speakers of the control group are in the data: {named(both)}"
         raise DataError(text, file=control.source or None, remedy="give other people")
     check_anonymised(known, released)
+    _warn_of_unpublished_values(control, released, tables)
     attacked = _shares_read(known, released, tables, missing)
     others = _shares_read(control, released, tables, missing)
     risks = {}
@@ -495,6 +499,28 @@ def _set_rates(
 
 
 @one_blas_thread()
+def _warn_of_unpublished_values(
+    control: Embeddings, released: Embeddings, tables: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Warn of values that only the control group has: they cannot be inferred, so the risk is too high."""
+    owner = _speakers_by_id(control)
+    for name, table in tables.items():
+        published = set(_labels_of(released, table, "drop", []).values())
+        strange = {
+            owner[utterance]
+            for utterance, value in _labels_of(control, table, "drop", []).items()
+            if value not in published
+        }
+        if strange:
+            logger.warning(
+                "%d of %d speakers of the control group have a value of %s that no published speaker has: it cannot be "
+                "inferred of them, so the risk is too high (take classes such as 30-39, or other people)",
+                len(strange),
+                len(set(owner.values())),
+                name,
+            )
+
+
 def _shares_read(
     known: Embeddings,
     released: Embeddings,
@@ -561,11 +587,15 @@ def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
         ids = dict.fromkeys(tested.original.ids.tolist())
         others = dict.fromkeys(tested.anonymised.ids.tolist())
         check_same(ids, others, file=tested.anonymised.source or None, items="utterances")
+    for side in (tested, learnt):
+        if side.anonymised is not None:
+            check_anonymised(side.original, side.anonymised)
     expected = tested.original.vectors.shape[1]
-    for side in (*tested, *learnt):
-        if side is not None and side.vectors.shape[1] != expected:
-            text = f"expected vectors of {expected} dimensions as those of the original, got {side.vectors.shape[1]}"
-            raise DataError(text, file=side.source or None, remedy="give vectors of one extractor")
+    for vectors in (*tested, *learnt):
+        if vectors is not None and vectors.vectors.shape[1] != expected:
+            text = f"expected vectors of {expected} dimensions as those of the original, got {vectors.vectors.shape[1]}"
+            remedy = "give vectors of one extractor"
+            raise DataError(text, file=vectors.source or None, remedy=remedy)
     text = "so one voice may be in training and in test, and recalls are too high: give the utterances' speakers"
     return [f"{note}, {text}" for note in notes]
 

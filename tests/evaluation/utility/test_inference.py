@@ -11,6 +11,7 @@ from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.uncertainty import Resampling
 from evaluation.utility import (
     Sides,
+    attribute_leakage,
     attribute_risk,
     inference_risk,
     inferred_sets,
@@ -287,3 +288,36 @@ def test_the_command_refuses_a_control_group_without_anonymised_speech(folder):
     given = ["--original", folder / "original.npz", "--labels", folder / "people.csv"]
     given += ["--column", "sex", "--control", folder / "inside.npz", folder / "outside.npz"]
     assert "--control needs --anonymised" in refused("attributes", *given)
+
+
+def test_values_that_only_the_control_group_has_raise_a_warning(caplog):
+    people = [f"p{number}" for number in range(12)]
+    draw = np.random.default_rng(0)
+    centres = dict(zip(people, draw.normal(size=(12, 6)), strict=True))
+
+    def recorded(names, take):
+        vectors = np.stack([centres[name] + 0.1 * draw.normal(size=6) for name in names])
+        return Embeddings.from_arrays(
+            vectors, ids=[f"{name}-{take}" for name in names], speakers=names
+        )
+
+    inside, outside = people[:6], people[6:]
+    sides = recorded(inside, 1), recorded(inside, 2), recorded(outside, 1)
+    ages = {name: str(number % 3) for number, name in enumerate(people)}
+    attribute_risk(*sides, {"age": ages}, resampling=NONE)
+    assert not caplog.records
+    attribute_risk(*sides, {"age": ages | {"p6": "3", "p7": "4"}}, resampling=NONE)
+    assert "2 of 6 speakers of the control group have a value of age that no" in caplog.text
+
+
+def test_the_same_vectors_before_and_after_anonymisation_are_refused():
+    vectors = np.random.default_rng(0).normal(size=(8, 4))
+    names = [f"p{number // 2}" for number in range(8)]
+    same = Embeddings.from_arrays(
+        vectors, ids=[f"u{number}" for number in range(8)], speakers=names
+    )
+    table = {"sex": {name: "fm"[number % 2] for number, name in enumerate(sorted(set(names)))}}
+    with pytest.raises(DataError, match="8 of 8 utterances have the same vector"):
+        inferred_sets(Sides(same, same), table, resampling=NONE)
+    with pytest.raises(DataError, match="8 of 8 utterances have the same vector"):
+        attribute_leakage(Sides(same, same), table["sex"], resampling=NONE)
