@@ -72,7 +72,8 @@ _ENDINGS = {
 DEFAULT: tuple[str, ...] = (
     *("campplus-adapted", "campplus-enrolled-plda", "campplus-single-test", "campplus"),
     "campplus-self-trained",
-    *("campplus-enrolled-plda-inverted", "campplus-adapted-reversed"),
+    *("campplus-enrolled-plda-inverted", "campplus-self-trained-inverted"),
+    *("campplus-adapted-reversed", "campplus-self-trained-reversed"),
     *("campplus-tuned", "campplus-tuned-enrolled-plda", "campplus-tuned-self-trained"),
     *("gmm-svm-cms", "prosody", "content", "properties"),
 )
