@@ -50,6 +50,10 @@ COMMANDS = {
         "spkver.commands.challenge:challenge",
         "From the folders of a VoicePrivacy Challenge to figures, a rank and an archive.",
     ),
+    "commonvoice": (
+        "spkver.recipes.voiceprivacy.commonvoice:main",
+        "How often speakers of Common Voice are linked, before and after anonymisation.",
+    ),
     "status": (
         "spkver.commands.runs:status",
         "Show which stages of a run are done, stale, missing or damaged.",
