@@ -384,6 +384,11 @@ def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
     """
     preset = str((settings or {}).get("preset", entry))
     row, argument = _find_row(preset)
+    if row is None and preset.startswith("fusion-"):
+        raise ConfigError(
+            f"attackers: {preset!r} is made by fusion itself",
+            remedy="name fusion, with content (fusion-words) or inverting attackers (fusion-inverted)",
+        )
     if row is None and not is_outside(preset):
         remedy = f"give attacker_settings.{entry}.preset, or correct it; for others see docs/own_attackers.md"
         presets = ", ".join(row.form for row in CATALOGUE.values())

