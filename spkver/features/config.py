@@ -18,7 +18,7 @@ VADS = ("snr", "energy", "percentile", "labels", "none")
 NORMALISATIONS = ("cmvn", "cms", "cmvn_sliding", "cms_sliding", "stg", "none")
 
 _CHOICES = {
-    "engine": ("spkver", "librosa", "kaldi"),
+    "engine": ("spkver", "librosa", "kaldi", "plp"),
     "normalisation": NORMALISATIONS,
     "deltas": (0, 1, 2),
     "dtype": ("float32", "float64"),
@@ -95,6 +95,8 @@ PRESETS: dict[str, dict[str, object]] = {
         "normalisation_window": 300,
     },
 }
+# Kaldi's PLP: all else as its MFCC
+PRESETS["plp"] = PRESETS["kaldi"] | {"engine": "plp"}
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,10 @@ class FeatureConfig:
     Attributes
     ----------
     preset : str
-        Preset of the other values: sidekit, telephone, wideband, librosa or kaldi.
+        Preset of the other values: sidekit, telephone, wideband, librosa, kaldi or plp.
     engine : str
-        What computes the cepstra: "spkver" (this package), "librosa", or "kaldi" (this package, Kaldi's definition).
+        What computes the cepstra: "spkver" (this package), "librosa", "kaldi" (this package, Kaldi's definition), or
+        "plp" (perceptual linear prediction, Kaldi's definition).
     function : str or None
         ``FILE.py:NAME`` or ``MODULE:NAME``, a function of samples (n,) and the rate that returns an array
         (T, n_cepstra) in place of the cepstra, with a row for each `window` every `shift`, none beyond the ends.

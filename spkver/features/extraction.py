@@ -27,12 +27,13 @@ from spkver.features.cepstra import frame_energies, librosa_mfcc, mfcc
 from spkver.features.config import FeatureConfig, own_function
 from spkver.features.frames import FeatureTable, post_process, read_feature_table
 from spkver.features.kaldi import kaldi_mfcc
+from spkver.features.plp import plp
 from spkver.features.vad import energy_vad, percentile_vad, read_labels, read_rttm, snr_vad
 from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_file
 
 _PEER_UNIT = 32768.0 / 4  # samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
 
-_ENGINES = {"spkver": mfcc, "librosa": librosa_mfcc, "kaldi": kaldi_mfcc}
+_ENGINES = {"spkver": mfcc, "librosa": librosa_mfcc, "kaldi": kaldi_mfcc, "plp": plp}
 
 Recording = str | Path | tuple[str | Path, int]
 """An audio file, or a file and its channel, from 0."""

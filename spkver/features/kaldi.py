@@ -41,12 +41,30 @@ def kaldi_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[An
     log_energy : ndarray of shape (T,)
         Of the frame without its mean, before pre-emphasis and window (raw_energy).
     """
-    dtype = samples.dtype
+    frames, energy = kaldi_frames(samples, config)
+    return log_mel_of_frames(frames, config) @ cosines(config).astype(samples.dtype), energy
+
+
+def kaldi_frames(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the frames of a signal without their means, (T, W), and their log-energies (T,)."""
     frames = frame_signal(samples, window=config.window_samples, shift=config.shift_samples)
     frames = frames - frames.mean(axis=1, keepdims=True)
-    energy = np.log(np.maximum(np.einsum("ij,ij->i", frames, frames), dtype.type(_FLOOR)))
-    banks = kaldi_banks(frames, *_tables(config, dtype), pre_emphasis=config.pre_emphasis)
-    return banks @ cosines(config).astype(dtype), energy
+    power = np.einsum("ij,ij->i", frames, frames)
+    return frames, np.log(np.maximum(power, samples.dtype.type(_FLOOR)))
+
+
+def log_mel_of_frames(frames: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
+    """Return the log filterbanks (T, n_filters) of frames without their means, (T, W)."""
+    tables = _tables(config, frames.dtype)
+    return kaldi_banks(frames, *tables, pre_emphasis=config.pre_emphasis)
+
+
+def mel_centres(config: FeatureConfig) -> NDArray[np.float64]:
+    """Return the centre of each of Kaldi's triangles in Hz, shape (n_filters,)."""
+    ends = _mel(config.low_frequency), _mel(config.high_frequency)
+    edges = np.linspace(*ends, config.n_filters + 2)
+    centres: NDArray[np.float64] = 700.0 * np.expm1(edges[1:-1] / 1127.0)
+    return centres
 
 
 def kaldi_banks(
