@@ -67,6 +67,10 @@ COMMANDS = {
         "evaluation.commands.linkability_compare:linkability_compare",
         "Agreement of runs on easy and hard speakers.",
     ),
+    "identify": (
+        "evaluation.commands.identify:identify",
+        "Identify the speaker among the enrolled, or none of them.",
+    ),
     "similarity": (
         "evaluation.commands.similarity:similarity",
         "Compare voices before and after anonymisation.",

@@ -55,6 +55,8 @@ from evaluation.metrics.evaluated import Evaluation, Metrics
 from evaluation.metrics.metric import FRACTION, Method, Metric, find_metric, is_prior
 from evaluation.metrics.sorted_scores import (
     DetCurve,
+    GivenScores,
+    OtherScores,
     RocCurve,
     SortedScores,
     det_curve,
@@ -83,10 +85,12 @@ __all__ = [
     "DetCurve",
     "Evaluation",
     "Evidence",
+    "GivenScores",
     "Method",
     "Metric",
     "Metrics",
     "OperatingPoint",
+    "OtherScores",
     "Reversal",
     "RocCurve",
     "SortedScores",
