@@ -47,6 +47,14 @@ COMMANDS = {
         "evaluation.commands.convert:fuse",
         "Fuse the scores of several systems.",
     ),
+    "ratios": (
+        "evaluation.commands.forensics:ratios",
+        "Turn scores into likelihood ratios within bounds.",
+    ),
+    "validate": (
+        "evaluation.commands.forensics:validate",
+        "Validate likelihood ratios for a forensic laboratory.",
+    ),
     "convert": (
         "evaluation.commands.convert:convert",
         "Convert scores, a key or trials between formats.",

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from evaluation import linkage
 from evaluation.commands import shared
 from evaluation.formats import read_scores
-from evaluation.trials import UnknownSpeakersError
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, number_option, path_option
 from spkbase.errors import errors_of
-from spkbase.files import format_csv, format_table, write_text
+from spkbase.files import format_csv, write_text
 
 
 @click.command(cls=Command)
@@ -53,7 +52,7 @@ def identify(
     answers: Path | None,
     reader: shared.Reader,
     maps: dict[str, Any],
-    bootstrap_by: str,
+    bootstrap_by: Literal["speaker", "id"],
     resampling: Resampling,
     json_path: Path | None,
 ) -> None:
@@ -69,53 +68,31 @@ def identify(
     """
     if answers is not None and threshold is None:
         raise click.UsageError("--answers needs --threshold")
-    # thresholds are those of the file
-    unit = math.log(reader.scores.llr_base)
     if reader.scores.distances:
-        unit = -unit
-    limit = None if threshold is None else unit * threshold
-    if answers is not None and limit is not None:
+        click.echo("distances count as negative scores, and so do thresholds", err=True)
+    # the base of ratios changes no answer: thresholds are those of the file
+    reader = replace(reader, scores=replace(reader.scores, llr_base=math.e))
+    if answers is not None and threshold is not None:
         with errors_of(scores):
-            found = linkage.answers(read_scores(scores, reader.scores), limit)
-        rows = found.to_columns() | {"score": found.score / unit}
-        write_text(answers, format_csv(list(rows), zip(*rows.values(), strict=True)))
-        click.echo(f"{found.headline()} -> {answers}", err=json_path is not None)
+            columns = linkage.answers(read_scores(scores, reader.scores), threshold)
+        write_text(answers, format_csv(list(columns), zip(*columns.values(), strict=True)))
+        unknown = int((columns["answer"] == linkage.UNKNOWN).sum())
+        text = f"{unknown:,} of {len(columns['answer']):,} segments are unknown -> {answers}"
+        click.echo(text, err=json_path is not None)
         if key is None:
             return
     read = reader.read(scores, key)
     reader.joined(read, scores, key)  # with its errors, which name places in the files
-    try:
-        with errors_of(key or scores):
-            result = linkage.identification(
-                *read,
-                fpir=rates,
-                threshold=limit,
-                rank=rank,
-                by_id=bootstrap_by == "id",
-                resampling=resampling,
-                missing=reader.missing,
-                **maps,
-            )
-    except UnknownSpeakersError as error:
-        remedy = "give --model-speakers or --segment-speakers FILE, --speakers-by SIGN, or --bootstrap-by id"
-        raise error.changed(error.text, remedy=remedy) from error
-    points = tuple(replace(point, threshold=point.threshold / unit) for point in result.points)
-    result = replace(result, points=points)
-    if not shared.show_json(result.to_dict(), json_path):
-        click.echo(_page(result))
-
-
-def _page(result: linkage.Identification) -> str:
-    """Return counts, a row for each threshold, and notes."""
-    rows = []
-    for point in result.points:
-        rows.append(
-            {
-                "threshold": f"{point.threshold:.6g}",
-                "FPIR (%)": point.fpir.text("%"),
-                "FNIR (%)": point.fnir.text("%"),
-                "of these another (%)": f"{100 * point.misidentified:.2f}",
-            }
+    with errors_of(key or scores):
+        result = linkage.identification(
+            *read,
+            fpir=rates,
+            threshold=threshold,
+            rank=rank,
+            bootstrap_by=bootstrap_by,
+            resampling=resampling,
+            missing=reader.missing,
+            **maps,
         )
-    lines = [result.headline(), "", format_table(rows)]
-    return "\n".join(lines + [f"note: {note}" for note in result.notes])
+    if not shared.show_json(result.to_dict(), json_path):
+        click.echo(str(result))

@@ -55,7 +55,7 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "tippett": (
         "shares of trials over their log10 likelihood ratio",
         plots.plot_tippett,
-        ("sort", "above"),
+        ("sort",),
     ),
 }
 
@@ -106,7 +106,6 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 )
 @number_option("--bins", default=None, least=1, help="histogram: number of bins.  [60]")
 @click.option("--own-scale", is_flag=True, help="histogram: separate scales for each system.")
-@click.option("--above", is_flag=True, help="tippett: target trials with at least the ratio too.")
 @click.pass_context
 def plot(
     context: click.Context,
@@ -126,7 +125,6 @@ def plot(
     prior: float | None,
     bins: int | None,
     own_scale: bool,
-    above: bool,
 ) -> None:
     """Plot scores."""
     _, draw, takes = KINDS[kind]
@@ -139,7 +137,6 @@ def plot(
         "prior": prior,
         "bins": bins,
         "own_scale": own_scale,
-        "above": above,
     }
     chosen = {
         name: value for name, value in settings.items() if value is not None and value is not False

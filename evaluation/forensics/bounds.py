@@ -30,7 +30,6 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.forensics.deviation import LN10
 from evaluation.metrics import GivenScores, OtherScores, SortedScores, sort_ratios
 from evaluation.trials import Scores, floats_of
-from spkbase.errors import DataError
 
 Ratios = TypeVar("Ratios", Scores, ArrayLike)
 
@@ -57,11 +56,6 @@ class Bounds:
     lower: float
     upper: float
     method: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.lower <= 0 <= self.upper:
-            text = f"expected bounds of log-likelihood ratios around 0, got {self.lower:g} and {self.upper:g}"
-            raise DataError(text, remedy="give the logarithms of the ratios, the lower bound first")
 
     def __call__(self, ratios: Ratios) -> Ratios:
         """Return natural LLRs, or `Scores` that are such, with those beyond a bound moved to it."""

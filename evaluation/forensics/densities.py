@@ -2,7 +2,7 @@
 
     LLR(s) = log f_target(s) - log f_nontarget(s),    f(s) = mean of N(s; s_i, h^2) over the training scores s_i
 
-The width h of each class is Silverman's, (4 / 3 n)^(1/5) standard deviations, or given. Infinite training scores are
+The width h of each class is Silverman's, (4 / 3 n)^(1/5) standard deviations. Infinite training scores are
 point masses: the densities are scaled by the shares of finite scores. Unlike a logistic regression the map need not
 rise, and beyond the training scores it rests on the tails of the kernels: so it goes with bounds
 (`evaluation.forensics.bounds`). Numbers equal those of the package `lir`.
@@ -50,8 +50,8 @@ class Kernels:
         from sklearn.neighbors import KernelDensity
 
         kernels = KernelDensity(bandwidth=self.width).fit(self.scores[:, None])
-        density: NDArray[np.float64] = kernels.score_samples(values[:, None])
-        return density + np.log(self.share)
+        density: NDArray[np.float64] = kernels.score_samples(values[:, None]) + np.log(self.share)
+        return density
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,6 @@ def train_kernel(
     target: GivenScores,
     nontarget: OtherScores = None,
     labels: OtherScores = None,
-    *,
-    width: float | None = None,
 ) -> KernelCalibration:
     """Train a calibration by kernel densities.
 
@@ -92,13 +90,11 @@ def train_kernel(
         Training scores, on any scale.
     labels : array_like of bool, of 0 and 1, or of str, optional
         The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
-    width : float, optional
-        Standard deviation of the kernels, the same for both classes; Silverman's for each class by default.
 
     Raises
     ------
     DataError
-        If a class is empty or has no two distinct finite scores, a score is NaN, or the width is not positive.
+        If a class is empty or has no two distinct finite scores, or a score is NaN.
 
     Examples
     --------
@@ -107,23 +103,18 @@ def train_kernel(
     [-9.871, 0.0, 9.871]
     """
     scores = sort_with_warning(target, nontarget, labels)
-    if width is not None and not 0 < width < np.inf:
-        raise DataError(f"expected a width of the kernels above 0, got {width}")
     return KernelCalibration(
-        _kernels("target", scores.thresholds, scores.target, width),
-        _kernels("nontarget", scores.thresholds, scores.nontarget, width),
+        _kernels("target", scores.thresholds, scores.target),
+        _kernels("nontarget", scores.thresholds, scores.nontarget),
     )
 
 
-def _kernels(
-    name: str, scores: NDArray[np.float64], counts: NDArray[np.float64], width: float | None
-) -> Kernels:
+def _kernels(name: str, scores: NDArray[np.float64], counts: NDArray[np.float64]) -> Kernels:
     """Return the density of a class, whose scores come so many times each."""
     own = np.repeat(scores, counts.astype(int))
     finite = own[np.isfinite(own)]
     if not len(finite) or is_constant(finite):
         text = f"expected {name} scores that differ, got {len(finite)} equal finite ones"
         raise DataError(text, remedy="a density needs several: give more training trials")
-    if width is None:
-        width = (4 / (3 * len(finite))) ** 0.2 * float(finite.std())
+    width = (4 / (3 * len(finite))) ** 0.2 * float(finite.std())
     return Kernels(finite, width, len(finite) / len(own))

@@ -19,6 +19,7 @@ from evaluation.metrics.detection import (
     METHODS,
     SRE08,
     OperatingPoint,
+    RateAt,
     Reversal,
     act_dcf,
     auc,
@@ -52,7 +53,7 @@ from evaluation.metrics.disclosure import (
     zebra,
 )
 from evaluation.metrics.evaluated import Evaluation, Metrics
-from evaluation.metrics.metric import FRACTION, Method, Metric, find_metric, is_prior
+from evaluation.metrics.metric import FRACTION, Method, Metric, Unit, find_metric, is_prior
 from evaluation.metrics.sorted_scores import (
     DetCurve,
     GivenScores,
@@ -91,9 +92,11 @@ __all__ = [
     "Metrics",
     "OperatingPoint",
     "OtherScores",
+    "RateAt",
     "Reversal",
     "RocCurve",
     "SortedScores",
+    "Unit",
     "WorstCase",
     "Zebra",
     "act_dcf",

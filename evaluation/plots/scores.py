@@ -377,7 +377,7 @@ def plot_histogram(
     strips = []
     for name, scores in reversed(known):  # from below
         together = [(name, scores)] if own_scale else known
-        edges = _edges(together, bins)
+        edges = edges_of(together, bins)
         densities, counts = _densities(scores, edges)
         strips.append((name, edges, densities, counts, 1.05 * (float(np.max(densities)) or 1.0)))
     height = 1.0 if own_scale else max(top for *_, top in strips)
@@ -720,7 +720,7 @@ def _from_the_highest_eer(scores: metrics.SortedScores) -> float:
     return -float(metrics.eer(scores))
 
 
-def _edges(systems: Sequence[tuple[str, metrics.SortedScores]], bins: int) -> np.ndarray:
+def edges_of(systems: Sequence[tuple[str, metrics.SortedScores]], bins: int) -> np.ndarray:
     thresholds = np.concatenate([scores.thresholds for _, scores in systems])
     finite = thresholds[np.isfinite(thresholds)]
     if not len(finite):
