@@ -86,7 +86,7 @@ def validate(
     if not resampling.resamples:
         return result
     intervals = confidence_intervals(sample, Metrics(metrics=RESAMPLED), resampling)
-    return with_intervals(result, intervals, resampling.text(f"{sample.n_effective} speakers"))
+    return with_intervals(result, intervals, resampling.text(f"{sample.n_units} speakers"))
 
 
 def misleading(scores: SortedScores, side: str) -> float:
@@ -127,7 +127,7 @@ RESAMPLED = (
 """Measures that have an interval."""
 
 OTHERS = (
-    Metric("dev_pav", dev_pav, "devPAV", Unit("log10 LR", ".3f")),
+    Metric("dev_pav", dev_pav, "devPAV (log10)", Unit("log10 LR", ".3f")),
     Metric("elub", partial(_bound, elub), "ELUB, {} log10 LR", _LOG10, points=_ENDS),
     Metric(
         "invariance",

@@ -175,21 +175,25 @@ def identification(
     if turned is not None:
         notes["scores"] = turned.text
     points = tuple(map(str, fpir))
+    asked = " (FPIR {} asked)"
     if threshold is not None:
         points = ("given",)
+        asked = ""
     rows = []
     for place, name in enumerate(("fnir", "fpir")):
         compute = partial(_rate_at, place, threshold)
-        title = f"{name.upper()} (at most {{}} asked)"
-        row = Metric(name, compute, title, FRACTION, method=_RATE, points=points, caveat=_caveat)
-        rows.append(row)
-    statistic = Metrics(metrics=tuple(rows))
-    result = statistic.evaluate(sample.runs())
+        title = name.upper() + asked
+        rows.append(
+            Metric(name, compute, title, FRACTION, method=_RATE, points=points, caveat=_caveat)
+        )
+    result = Metrics(metrics=tuple(rows)).evaluate(sample.runs())
     result.notes.pop("scores", None)  # failed searches look like reversed scores
     result.notes.update(notes)
     if not resampling.resamples:
         return result
-    intervals = confidence_intervals(sample, statistic, resampling)
+    if threshold is None:
+        rows.pop()  # the rate that was asked for has no interval
+    intervals = confidence_intervals(sample, Metrics(metrics=tuple(rows)), resampling)
     return with_intervals(result, intervals, resampling.text("the speakers who are tested"))
 
 
