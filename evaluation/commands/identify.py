@@ -63,7 +63,7 @@ def identify(
     --answers and --threshold: the answers, which need no key.
 
     Example:
-      spkver-eval identify -s scores.txt -k key.txt --segment-speakers utt2spk
+      spkver-eval identify -s scores.txt -k open_key.txt --segment-speakers utt2spk
       spkver-eval identify -s scores.txt --threshold 2.5 --answers answers.csv
     """
     if answers is not None and threshold is None:
