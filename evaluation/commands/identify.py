@@ -33,7 +33,7 @@ from spkbase.files import format_csv, write_text
     "--threshold", type=float, help="A threshold that was chosen before, in the place of --fpir."
 )
 @number_option("--rank", default=1, least=1, help="The speaker must be among so many models.")
-@path_option("--answers", help="Write the model of each segment, or unknown, as CSV; --threshold.")
+@path_option("-o", "--output", help="Write the model of each segment, or unknown, as CSV.")
 @shared.reader_options(in_order=True)
 @shared.speaker_options
 @choice_option(
@@ -49,7 +49,7 @@ def identify(
     rates: tuple[float, ...],
     threshold: float | None,
     rank: int,
-    answers: Path | None,
+    output: Path | None,
     reader: shared.Reader,
     maps: dict[str, Any],
     bootstrap_by: Literal["speaker", "id"],
@@ -60,24 +60,24 @@ def identify(
 
     With a key: how often an unknown speaker is taken for an enrolled one (FPIR), and how often an enrolled one is not
     identified (FNIR), with intervals over speakers; segments without a target trial are of unknown speakers. With
-    --answers and --threshold: the answers, which need no key.
+    --output and --threshold: the answers, which need no key.
 
     Example:
-      spkver-eval identify -s scores.txt -k open_key.txt --segment-speakers utt2spk
-      spkver-eval identify -s scores.txt --threshold 2.5 --answers answers.csv
+      spkver-eval identify -s open.txt -k open_key.txt --segment-speakers utt2spk
+      spkver-eval identify -s scores.txt --threshold 2.5 -o answers.csv
     """
-    if answers is not None and threshold is None:
-        raise click.UsageError("--answers needs --threshold")
+    if output is not None and threshold is None:
+        raise click.UsageError("the answers of --output need --threshold")
     if reader.scores.distances:
         click.echo("distances count as negative scores, and so do thresholds", err=True)
     # the base of ratios changes no answer: thresholds are those of the file
     reader = replace(reader, scores=replace(reader.scores, llr_base=math.e))
-    if answers is not None and threshold is not None:
+    if output is not None and threshold is not None:
         with errors_of(scores):
             columns = linkage.answers(read_scores(scores, reader.scores), threshold)
-        write_text(answers, format_csv(list(columns), zip(*columns.values(), strict=True)))
+        write_text(output, format_csv(list(columns), zip(*columns.values(), strict=True)))
         unknown = int((columns["answer"] == linkage.UNKNOWN).sum())
-        text = f"{unknown:,} of {len(columns['answer']):,} segments are unknown -> {answers}"
+        text = f"{unknown:,} of {len(columns['answer']):,} segments are unknown -> {output}"
         click.echo(text, err=json_path is not None)
         if key is None:
             return

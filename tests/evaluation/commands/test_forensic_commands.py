@@ -115,7 +115,7 @@ def test_identification_is_that_of_python(lists):
 
 def test_answers_need_no_key_and_keep_the_units_of_the_file(lists):
     words = ("identify", "-s", "log10.txt", "--threshold", 0.5, "--llr-base", 10)
-    printed = passes(*words, "--answers", "answers.csv").stdout
+    printed = passes(*words, "-o", "answers.csv").stdout
     with (lists / "answers.csv").open() as file:
         rows = list(csv.DictReader(file))
     unknown = [row for row in rows if row["answer"] == "unknown"]
@@ -130,8 +130,8 @@ def test_answers_need_no_key_and_keep_the_units_of_the_file(lists):
 
 REFUSALS = {
     "answers without a threshold": (
-        ("-s", "scores.txt", "--answers", "a.csv"),
-        "needs --threshold",
+        ("-s", "scores.txt", "-o", "a.csv"),
+        "need --threshold",
     ),
     "no key": (("-s", "scores.txt"), "-k FILE"),
     "unknown speakers are not told": (
