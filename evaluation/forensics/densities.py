@@ -14,6 +14,7 @@ References
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,11 @@ from evaluation.trials import floats_of
 from spkbase.errors import DataError
 from spkbase.rounding import is_constant
 from spkbase.showing import one_line
+
+
+logger = logging.getLogger(__name__)
+
+_SMALLEST = 1e-250
 
 
 @one_line
@@ -47,11 +53,17 @@ class Kernels:
 
     def log_density(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithm of the density at finite values of shape (N,)."""
-        from sklearn.neighbors import KernelDensity
+        from scipy.stats import gaussian_kde
 
-        kernels = KernelDensity(bandwidth=self.width).fit(self.scores[:, None])
-        density: NDArray[np.float64] = kernels.score_samples(values[:, None]) + np.log(self.share)
-        return density
+        # its widths are in units of the deviation
+        kernels = gaussian_kde(self.scores, self.width / self.scores.std(ddof=1))
+        density: NDArray[np.float64] = kernels(values)
+        far = density < _SMALLEST  # may underflow, and logarithms take several times as long
+        density[far] = 1.0
+        logs: NDArray[np.float64] = np.log(density)
+        if far.any():
+            logs[far] = kernels.logpdf(values[far])
+        return logs + np.log(self.share)
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,11 @@ class KernelCalibration:
         finite = np.isfinite(values)
         if finite.any():
             inner = values[finite]
+            ends = np.concatenate([self.target.scores, self.nontarget.scores])
+            beyond = int(((inner < ends.min()) | (inner > ends.max())).sum())
+            if beyond:
+                text = "%d of %d scores are beyond all training scores: their ratios are those of tails"
+                logger.warning(f"{text} (bound them)", beyond, len(values))
             values[finite] = self.target.log_density(inner) - self.nontarget.log_density(inner)
         return values
 

@@ -133,6 +133,15 @@ def test_honest_mistakes_raise_a_warning(name, measure, caplog):
     assert message in caplog.text
 
 
+def test_kernel_densities_warn_of_scores_beyond_the_training_scores(caplog):
+    calibration = ev.train_kernel(*ratios("calibrated"))
+    calibration([0.0, 1.0])
+    assert not caplog.text
+    # densities that underflow
+    assert np.isfinite(calibration([-500.0, 0.0, 500.0])).all()
+    assert "2 of 3 scores are beyond all training scores" in caplog.text
+
+
 def test_kernel_densities_warn_of_reversed_scores_and_refuse_a_single_score(caplog):
     target, nontarget = ratios("calibrated")
     ev.train_kernel(-target, -nontarget)
