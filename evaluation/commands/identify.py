@@ -13,7 +13,7 @@ from evaluation import linkage
 from evaluation.commands import shared
 from evaluation.formats import read_scores
 from evaluation.uncertainty import Resampling
-from spkbase.console import Command, choice_option, number_option, path_option
+from spkbase.console import Command, choice_option, path_option
 from spkbase.errors import errors_of
 from spkbase.files import format_csv, write_text
 
@@ -32,7 +32,6 @@ from spkbase.files import format_csv, write_text
 @click.option(
     "--threshold", type=float, help="A threshold that was chosen before, in the place of --fpir."
 )
-@number_option("--rank", default=1, least=1, help="The speaker must be among so many models.")
 @path_option("-o", "--output", help="Write the model of each segment, or unknown, as CSV.")
 @shared.reader_options(in_order=True)
 @shared.speaker_options
@@ -48,7 +47,6 @@ def identify(
     key: Path | None,
     rates: tuple[float, ...],
     threshold: float | None,
-    rank: int,
     output: Path | None,
     reader: shared.Reader,
     maps: dict[str, Any],
@@ -88,7 +86,6 @@ def identify(
             *read,
             fpir=rates,
             threshold=threshold,
-            rank=rank,
             bootstrap_by=bootstrap_by,
             resampling=resampling,
             missing=reader.missing,

@@ -9,8 +9,8 @@ bounds end where the system is of no use any more:
 Invariance bounds [2]_ ask that the likelihood ratio of "the ratio is t or more" is at least t, and that of "the ratio
 is below t" at most t. Rates are those of a beta distribution with Jeffreys' prior, (count + 1/2) / (n + 1).
 
-Both search a grid of log10 ratios from 0 outwards. Numbers equal those of the package `lir` where the grid begins
-below 0; otherwise its upper bound is the end of the grid.
+Both search a grid of log10 ratios, in steps of 0.01 and 0.001, from 0 outwards. Numbers equal those of the package
+`lir` where a ratio is below 0; otherwise its upper bound is the end of the grid.
 
 References
 ----------
@@ -33,6 +33,8 @@ from evaluation.trials import Scores, floats_of
 
 Ratios = TypeVar("Ratios", Scores, ArrayLike)
 
+_ELUB_STEP = 0.01
+_STEP = 0.001
 _SAME = 1e-9  # log10 ratios that differ by less are equal: those of files are rounded
 
 
@@ -74,9 +76,6 @@ def elub(
     target: GivenScores,
     nontarget: OtherScores = None,
     labels: OtherScores = None,
-    *,
-    misleading: int = 1,
-    step: float = 0.01,
 ) -> Bounds:
     """Return the empirical lower and upper bounds (ELUB) of log-likelihood ratios.
 
@@ -86,10 +85,6 @@ def elub(
         Natural LLRs; those beyond a billion count as a billion.
     labels : array_like of bool, of 0 and 1, or of str, optional
         The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
-    misleading : int
-        Number of misleading trials that are added to each class.
-    step : float
-        Step of the grid, in units of log10.
 
     Raises
     ------
@@ -105,15 +100,15 @@ def elub(
     ratios = np.clip(scores.thresholds / LN10, -9, 9)
     lowest = max(ratios[0], -np.log10(scores.n_target + 1))
     highest = min(ratios[-1], np.log10(scores.n_nontarget + 1))
-    first = min(0, int(np.floor_divide(lowest, step)))
-    last = max(0, int(np.floor_divide(highest, step)) + 1)
-    grid = np.arange(first, last + 1) * step
+    first = min(0, int(np.floor_divide(lowest, _ELUB_STEP)))
+    last = max(0, int(np.floor_divide(highest, _ELUB_STEP)) + 1)
+    grid = np.arange(first, last + 1) * _ELUB_STEP
     misses, alarms = _errors(scores, np.searchsorted(ratios, grid + _SAME))
-    misses = (misses + misleading) / (scores.n_target + misleading)
-    alarms = (alarms + misleading) / (scores.n_nontarget + misleading)
+    misses = (misses + 1) / (scores.n_target + 1)
+    alarms = (alarms + 1) / (scores.n_nontarget + 1)
     useless = np.minimum(1, 10**grid) < misses + 10**grid * alarms
-    lower = np.max(grid[useless & (grid <= 0)] + step, initial=grid[0])
-    upper = np.min(grid[useless & (grid >= 0)] - step, initial=grid[-1])
+    lower = np.max(grid[useless & (grid <= 0)] + _ELUB_STEP, initial=grid[0])
+    upper = np.min(grid[useless & (grid >= 0)] - _ELUB_STEP, initial=grid[-1])
     return Bounds(min(0.0, float(lower) * LN10), max(0.0, float(upper) * LN10), "ELUB")
 
 
@@ -121,8 +116,6 @@ def invariance_bounds(
     target: GivenScores,
     nontarget: OtherScores = None,
     labels: OtherScores = None,
-    *,
-    step: float = 0.001,
 ) -> Bounds:
     """Return the bounds of log-likelihood ratios by verification of their invariance.
 
@@ -130,8 +123,6 @@ def invariance_bounds(
     ----------
     target, nontarget, labels
         See `elub`; LLRs beyond 10^20 count as 10^20.
-    step : float
-        Step of the grid, in units of log10.
 
     Raises
     ------
@@ -145,7 +136,7 @@ def invariance_bounds(
     """
     scores = sort_ratios(target, nontarget, labels)
     ratios = np.clip(scores.thresholds / LN10, -20, 20)
-    grid = np.arange(min(0.0, ratios[0]), max(0.0, ratios[-1]) + step, step)
+    grid = np.arange(min(0.0, ratios[0]), max(0.0, ratios[-1]) + _STEP, _STEP)
     misses, alarms = _errors(scores, np.searchsorted(ratios, grid - _SAME))
     same_below = (misses + 0.5) / (scores.n_target + 1)
     other_above = (alarms + 0.5) / (scores.n_nontarget + 1)

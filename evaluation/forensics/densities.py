@@ -26,7 +26,6 @@ from spkbase.errors import DataError
 from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 
-
 logger = logging.getLogger(__name__)
 
 _SMALLEST = 1e-250
@@ -63,7 +62,8 @@ class Kernels:
         logs: NDArray[np.float64] = np.log(density)
         if far.any():
             logs[far] = kernels.logpdf(values[far])
-        return logs + np.log(self.share)
+        logs += np.log(self.share)
+        return logs
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class KernelCalibration:
             ends = np.concatenate([self.target.scores, self.nontarget.scores])
             beyond = int(((inner < ends.min()) | (inner > ends.max())).sum())
             if beyond:
-                text = "%d of %d scores are beyond all training scores: their ratios are those of tails"
-                logger.warning(f"{text} (bound them)", beyond, len(values))
+                text = "%d of %d scores are beyond all training scores: bound their ratios"
+                logger.warning(text, beyond, len(values))
             values[finite] = self.target.log_density(inner) - self.nontarget.log_density(inner)
         return values
 

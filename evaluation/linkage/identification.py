@@ -6,16 +6,16 @@ the answers, as in the evaluations of NIST [1]_:
 
 =====  ================================================================================================
 FPIR   false-positive identification rate: unmated searches that are answered with somebody
-FNIR   false-negative identification rate: mated searches where the speaker is not among the first R
-       (one by default), or scores below the threshold
+FNIR   false-negative identification rate: mated searches that are answered with somebody else, or with
+       "unknown"
 =====  ================================================================================================
 
 An equal score of somebody else counts against the system. Both rates grow with the number of enrolled speakers, which a
 verification list of the same scores hides.
 
-Searches are trials of detection: the score of a mated search is that of the speaker if among the first R, else minus
-infinity; that of an unmated search is the highest of all. So FNIR at FPIR is a miss rate at a false-alarm rate, and
-intervals resample the speakers who are tested, with a new threshold in each resample; the enrolled stay.
+Searches are trials of detection: the score of a mated search is that of the speaker, or minus infinity if somebody else
+scores as high; that of an unmated search is the highest of all. So FNIR at FPIR is a miss rate at a false-alarm rate.
+Intervals resample the speakers who are tested, with a new threshold in each resample; the enrolled stay.
 
 References
 ----------
@@ -90,8 +90,7 @@ def answers(scores: Scores, threshold: float) -> dict[str, NDArray[Any]]:
     >>> answers(scores, 2.0)["answer"].tolist()
     ['b', 'unknown']
     """
-    if not np.isfinite(threshold):
-        raise DataError(f"expected a finite threshold, got {threshold}")
+    _check_threshold(threshold)
     if UNKNOWN in scores.model_ids.tolist():
         raise DataError(f"a model is called {UNKNOWN!r}, the answer for nobody", remedy="rename it")
     segments, rows, _ = _best_rows(scores, scores.values)
@@ -106,7 +105,6 @@ def identification(
     *,
     fpir: Sequence[float] = (0.1, 0.01, 0.001),
     threshold: float | None = None,
-    rank: int = 1,
     speakers: Speakers | None = None,
     model_speakers: Speakers | None = None,
     segment_speakers: Speakers | None = None,
@@ -124,8 +122,6 @@ def identification(
         Largest false-positive identification rates, between 0 and 1, at which thresholds are chosen on these scores.
     threshold : float, optional
         A threshold that was chosen on other scores, in the place of `fpir`.
-    rank : int
-        The speaker must be among this many models with the highest scores.
     speakers, model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `per_speaker`. Several models of a speaker count as one, by the highest
         score.
@@ -162,38 +158,38 @@ def identification(
     for side, own in (("model_speakers", model_speakers), ("segment_speakers", segment_speakers)):
         maps[side] = speakers if own is None else own
     resampling = resampling or Resampling()
+    by_speaker = resampling.resamples > 0
     values, joined = join_scores(scores, key, missing=missing)
-    if resampling.resamples and bootstrap_by == "speaker":
+    if by_speaker and bootstrap_by == "speaker":
         doubt = doubt_speakers(joined, **maps)
         if doubt is not None:
             remedy = (
                 f"give {doubt.side}_speakers=SPEAKERS; if each id is a speaker: bootstrap_by='id'"
             )
             raise doubt.error(remedy)
-    sample, notes = search_gallery(values, joined, rank=rank, **maps)
+    sample, notes = search_gallery(values, joined, by_speaker=by_speaker, **maps)
     turned = reversal(values[joined.is_target], values[~joined.is_target])
     if turned is not None:
         notes["scores"] = turned.text
     points = tuple(map(str, fpir))
     asked = " (FPIR {} asked)"
     if threshold is not None:
+        _check_threshold(threshold)
         points = ("given",)
         asked = ""
-    rows = []
-    for place, name in enumerate(("fnir", "fpir")):
-        compute = partial(_rate_at, place, threshold)
-        title = name.upper() + asked
-        rows.append(
-            Metric(name, compute, title, FRACTION, method=_RATE, points=points, caveat=_caveat)
-        )
-    result = Metrics(metrics=tuple(rows)).evaluate(sample.runs())
+    rate = partial(Metric, unit=FRACTION, method=_RATE, points=points)
+    rows: tuple[Metric, ...] = (
+        rate("fnir", partial(_rate_at, 0, threshold), f"FNIR{asked}", caveat=_caveat),
+        rate("fpir", partial(_rate_at, 1, threshold), f"FPIR{asked}"),
+    )
+    result = Metrics(metrics=rows).evaluate(sample.runs())
     result.notes.pop("scores", None)  # failed searches look like reversed scores
     result.notes.update(notes)
-    if not resampling.resamples:
+    if not by_speaker:
         return result
     if threshold is None:
-        rows.pop()  # the rate that was asked for has no interval
-    intervals = confidence_intervals(sample, Metrics(metrics=tuple(rows)), resampling)
+        rows = rows[:1]  # the rate that was asked for has no interval
+    intervals = confidence_intervals(sample, Metrics(metrics=rows), resampling)
     return with_intervals(result, intervals, resampling.text("the speakers who are tested"))
 
 
@@ -201,7 +197,7 @@ def search_gallery(
     values: NDArray[np.float64],
     key: Key,
     *,
-    rank: int = 1,
+    by_speaker: bool = True,
     model_speakers: Speakers | None = None,
     segment_speakers: Speakers | None = None,
 ) -> tuple[Sample, dict[str, str]]:
@@ -212,11 +208,11 @@ def search_gallery(
     values : ndarray of float64 of shape (N,)
         Scores in the order of the key.
     key : Key
-    rank, model_speakers, segment_speakers
+    by_speaker : bool
+        The sample is for resampling of speakers, of whom it needs two enrolled and two unknown ones.
+    model_speakers, segment_speakers
         See `identification`, also for errors.
     """
-    if rank < 1:
-        raise DataError(f"expected a rank of at least 1, got {rank}")
     owners = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
     n_segments = len(key.segment_ids)
     tested = np.zeros(n_segments, np.int64)
@@ -231,9 +227,9 @@ def search_gallery(
     own = np.full(n_segments, -np.inf)
     own[key.segments[key.is_target]] = values[key.is_target]
     ahead = ~key.is_target & (values >= own[key.segments])
-    own[np.bincount(key.segments[ahead], minlength=n_segments) >= rank] = -np.inf
+    own[key.segments[ahead]] = -np.inf
     people = tested[segments]
-    speakers = TrialSpeakers(owners.names, people, people)
+    speakers = TrialSpeakers(owners.names, people, people) if by_speaker else None
     sample = sample_of(np.where(mated, own[segments], values[best]), mated, speakers)
     text = f"{mated.sum():,} searches of enrolled and {(~mated).sum():,} of unknown speakers"
     notes = {"searches": f"{text}, among {sizes.max():,} models"}
@@ -264,6 +260,11 @@ def _check_searches(
         text = f"expected searches of enrolled and of unknown speakers, got {mated.sum()} and {(~mated).sum()}"
         remedy = "a segment of an unknown speaker has nontarget trials alone; ranks of the others: linkability"
         raise DataError(text, remedy=remedy)
+
+
+def _check_threshold(threshold: float) -> None:
+    if not np.isfinite(threshold):
+        raise DataError(f"expected a finite threshold, got {threshold}")
 
 
 def _best_rows(

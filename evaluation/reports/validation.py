@@ -65,10 +65,11 @@ def write_validation(
     for name, column in columns_of(result.metrics).items():
         ends = result.intervals.get(name, (math.nan, math.nan))
         figures.append((column.heading, Interval(values[name], *ends).text(column.form)))
-    drawn = []
     systems = [("ratios", scores, key)]
-    for kind, plot in (("tippett", plots.plot_tippett), ("ece", plots.plot_ece)):
-        heading = {"tippett": "Tippett plot", "ece": "Empirical cross-entropy"}[kind]
-        drawn.append(picture(kind, plot, systems, title=heading, name=kind))
+    ece = "Empirical cross-entropy"
+    drawn = [
+        picture("tippett", plots.plot_tippett, systems, title="Tippett plot", name="tippett"),
+        picture("ece", plots.plot_ece, systems, title=ece, name="ece"),
+    ]
     page = {"title": title, "result": result, "figures": figures, "drawn": drawn}
     write_text(path, fill("validation.html.j2", page | {"stated": stated, "asked": STATEMENTS}))

@@ -178,6 +178,13 @@ def test_validation_has_the_numbers_of_its_measures(lists):
     assert "10 speakers" in result.notes["intervals"]
 
 
+def test_validation_needs_both_classes(lists):
+    scores, key = lists
+    for rows in (key.is_target, ~key.is_target):
+        with pytest.raises(DataError, match="expected trials of both classes"):
+            validate(scores, key.subset(rows), speakers="/", missing="drop")
+
+
 def test_validation_asks_for_speakers():
     key = ev.Key.from_ids(
         ["m1_1", "m1_2", "m2_1", "m2_2"] * 2, list("aabbbbaa"), [1, 1, 1, 1, 0, 0, 0, 0]

@@ -32,35 +32,32 @@ def drawn(seed=0, n_enrolled=6, n_unknown=9, takes=4, decimals=1):
     return matrix.round(decimals), enrolled, tested
 
 
-def brute_force(matrix, enrolled, tested, threshold, rank):
+def brute_force(matrix, enrolled, tested, threshold):
     """Rates of one threshold, search by search."""
     missed, wrong = [], []
     for scores, person in zip(matrix.tolist(), tested, strict=True):
         if person in enrolled:
             own = scores[enrolled.index(person)]
             place = sum(score >= own for score in scores)  # equal scores come before
-            missed.append(own < threshold or place > rank)
+            missed.append(own < threshold or place > 1)
         else:
             wrong.append(max(scores) >= threshold)
     return np.mean(missed), np.mean(wrong)
 
 
-@pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("seed", range(3))
-def test_rates_equal_those_of_brute_force(seed, rank):
+def test_rates_equal_those_of_brute_force(seed):
     given = drawn(seed)
     scores, key = made(*given)
     for asked in (0.5, 0.1, 0.03, 0.01):
         thresholds = [*np.unique(given[0]).tolist(), np.inf]
-        rates = [brute_force(*given, threshold, rank) for threshold in thresholds]
+        rates = [brute_force(*given, threshold) for threshold in thresholds]
         best = next(rate for rate in rates if rate[1] <= asked)  # thresholds rise
-        result = ev.identification(scores, key, fpir=[asked], rank=rank, resampling=NONE)
+        result = ev.identification(scores, key, fpir=[asked], resampling=NONE)
         point = result.fnir[asked]
         assert (point.value, result.fpir[asked].value) == pytest.approx(best)
         if np.isfinite(point.threshold):
-            again = ev.identification(
-                scores, key, threshold=point.threshold, rank=rank, resampling=NONE
-            )
+            again = ev.identification(scores, key, threshold=point.threshold, resampling=NONE)
             assert (again.fnir.given.value, again.fpir.given.value) == pytest.approx(best)
     assert ("not resolved" in result.notes["fnir.0.01"]) == (0.01 * 36 < 1)
 
@@ -110,6 +107,13 @@ def test_speakers_enrolled_twice_count_once_by_their_best_model():
     assert both.values() == once.values()
 
 
+def test_one_stranger_is_enough_without_intervals():
+    scores, key = made([[2.0, 0.0], [0.0, 2.0], [1.0, 0.5]], ["a", "b"], ["a", "b", "x"])
+    assert ev.identification(scores, key, fpir=[0.5], resampling=NONE).fnir[0.5].value == 0.0
+    with pytest.raises(DataError, match="at least 2 speakers"):
+        ev.identification(scores, key, speakers="/")
+
+
 def test_answers_are_models_or_unknown():
     matrix, enrolled, tested = drawn(decimals=6)
     columns = answers(made(matrix, enrolled, tested)[0], 1.0)
@@ -154,9 +158,10 @@ def test_doubtful_lists_are_noted():
     assert "or fewer, from 5" in part.notes["searches"]
     with pytest.raises(DataError, match="bootstrap_by='id'"):
         ev.identification(*made(matrix, enrolled, tested))
-    for bad in ({"rank": 0}, {"fpir": [0.0]}):
-        with pytest.raises(DataError, match="expected a"):
-            ev.identification(scores, key, resampling=NONE, **bad)
+    with pytest.raises(DataError, match="expected a"):
+        ev.identification(scores, key, fpir=[0.0], resampling=NONE)
+    with pytest.raises(DataError, match="finite threshold"):
+        ev.identification(scores, key, threshold=np.nan, resampling=NONE)
     with pytest.raises(DataError, match="finite threshold"):
         answers(scores, np.nan)
     named = ev.Scores.from_ids(["unknown"], ["s"], [1.0])
