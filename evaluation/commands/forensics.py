@@ -12,6 +12,7 @@ import click
 from evaluation import calibration, forensics
 from evaluation.commands import shared
 from evaluation.formats import read_scores, write_scores
+from evaluation.metrics import sort_scores
 from evaluation.reports import STATEMENTS, write_validation
 from evaluation.uncertainty import Resampling
 from spkbase.console import Command, choice_option, path_option
@@ -108,7 +109,7 @@ def validate(
       spkver-eval validate -s scores.txt -k key.txt --segment-speakers utt2spk -o validation.html
     """
     read = reader.read(scores, key)
-    reader.joined(read, scores, key)  # with its errors, which name places in the files
+    classes = reader.split(read, scores, key)  # with its errors, which name places in the files
     with errors_of(key or scores):
         result = forensics.validate(
             *read,
@@ -119,7 +120,7 @@ def validate(
         )
     result.notes["base"] = f"read as {_logarithms(reader.scores.llr_base)} (--llr-base)"
     if output is not None:
-        write_validation(output, result, *read, statements=dict(statements))
+        write_validation(output, result, sort_scores(*classes), statements=dict(statements))
     if not shared.show_json(result.to_dict(), json_path):
         click.echo(str(result))
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evaluation import plots
-from evaluation.metrics import Evaluation
+from evaluation.metrics import Evaluation, SortedScores
 from evaluation.reports.pictures import picture
 from evaluation.reports.templates import fill
-from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Interval, columns_of
 from spkbase.errors import DataError, few
 from spkbase.files import write_text
@@ -30,8 +29,7 @@ STATEMENTS = {
 def write_validation(
     path: str | Path,
     result: Evaluation,
-    scores: Scores,
-    key: Key,
+    scores: SortedScores,
     *,
     statements: Mapping[str, str] | None = None,
     title: str = "Validation of likelihood ratios",
@@ -44,8 +42,8 @@ def write_validation(
         The HTML file.
     result : Evaluation
         See `evaluation.forensics.validate`.
-    scores, key : Scores, Key
-        The natural LLRs that it is of, for the plots.
+    scores : SortedScores
+        The natural LLRs that it is of, for the plots; see `evaluation.metrics.sort_scores`.
     statements : mapping of str to str, optional
         Statements of the laboratory by the names in `STATEMENTS`; the others are left open on the page.
     title : str, optional
@@ -65,7 +63,7 @@ def write_validation(
     for name, column in columns_of(result.metrics).items():
         ends = result.intervals.get(name, (math.nan, math.nan))
         figures.append((column.heading, Interval(values[name], *ends).text(column.form)))
-    systems = [("ratios", scores, key)]
+    systems = [("ratios", scores)]
     ece = "Empirical cross-entropy"
     drawn = [
         picture("tippett", plots.plot_tippett, systems, title="Tippett plot", name="tippett"),

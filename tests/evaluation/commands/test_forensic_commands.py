@@ -66,6 +66,11 @@ def test_the_page_of_a_validation_holds_figures_plots_and_statements(lists):
     assert page.count("not stated") == len(STATEMENTS) - 1
     assert f"Cllr {ev.cllr(*trials()):.3f} bit" in page
     assert "Read as natural logarithms" in page
+    lines = (lists / "scores.txt").read_text().splitlines()[1:]
+    (lists / "fewer.txt").write_text("\n".join(lines) + "\n")
+    fewer = ("-s", "fewer.txt", *LISTS[2:], "--missing", "drop", "--bootstrap", 0)
+    passes("validate", *fewer, "-o", "fewer.html")
+    assert (lists / "fewer.html").read_text().count("<svg") == 2
     assert "population" in refused("validate", *LISTS, "--state", "weather", "rain")
 
 
