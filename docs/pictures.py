@@ -76,6 +76,7 @@ def main() -> None:
         name: linkage.cumulative_match(one) for (name, count), one in ranks.items() if count == 1
     }
     save("ape", plots.plot_ape, [("scores", targets, impostors)], width=5)
+    save("tippett", plots.plot_tippett, [("ratios", targets / 2, impostors / 2)], width=5)
     save("privacy-utility", plots.plot_privacy_utility, trade_offs, width=5)
     save(
         "likelihood",

@@ -16,6 +16,7 @@ True
 
 from evaluation.calibration import apply_affine, s_norm, train_affine
 from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
+from evaluation.forensics import Bounds, dev_pav, elub, invariance_bounds, train_kernel
 from evaluation.formats import (
     FORMATS,
     Format,
@@ -28,6 +29,7 @@ from evaluation.formats import (
 from evaluation.linkage import (
     disclosure_overview,
     extrapolate,
+    identification,
     linkability,
     per_speaker,
     rank_embeddings,
@@ -61,6 +63,7 @@ from evaluation.plots import (
     plot_histogram,
     plot_linkability,
     plot_roc,
+    plot_tippett,
     plot_zebra,
     plot_zoo,
 )
@@ -81,6 +84,7 @@ from spkbase.version import __version__
 __all__ = [
     "FORMATS",
     "METRICS",
+    "Bounds",
     "Embeddings",
     "Evaluation",
     "Format",
@@ -100,14 +104,18 @@ __all__ = [
     "cosine_scores",
     "d_sys",
     "det_curve",
+    "dev_pav",
     "disclosure_overview",
     "eer",
     "effective_prior",
+    "elub",
     "error_rate",
     "evaluate",
     "evaluate_groups",
     "evaluate_systems",
     "extrapolate",
+    "identification",
+    "invariance_bounds",
     "linkability",
     "match_ids",
     "min_cllr",
@@ -121,6 +129,7 @@ __all__ = [
     "plot_histogram",
     "plot_linkability",
     "plot_roc",
+    "plot_tippett",
     "plot_zebra",
     "plot_zoo",
     "rank_embeddings",
@@ -136,6 +145,7 @@ __all__ = [
     "split_scores",
     "tpr_at_fpr",
     "train_affine",
+    "train_kernel",
     "write_key",
     "write_scores",
     "zebra",

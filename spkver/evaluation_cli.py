@@ -47,6 +47,14 @@ COMMANDS = {
         "evaluation.commands.convert:fuse",
         "Fuse the scores of several systems.",
     ),
+    "ratios": (
+        "evaluation.commands.forensics:ratios",
+        "Turn scores into likelihood ratios within bounds.",
+    ),
+    "validate": (
+        "evaluation.commands.forensics:validate",
+        "Validate likelihood ratios for a forensic laboratory.",
+    ),
     "convert": (
         "evaluation.commands.convert:convert",
         "Convert scores, a key or trials between formats.",
@@ -66,6 +74,10 @@ COMMANDS = {
     "linkability-compare": (
         "evaluation.commands.linkability_compare:linkability_compare",
         "Agreement of runs on easy and hard speakers.",
+    ),
+    "identify": (
+        "evaluation.commands.identify:identify",
+        "Identify the speaker among the enrolled, or none of them.",
     ),
     "similarity": (
         "evaluation.commands.similarity:similarity",

@@ -149,6 +149,9 @@ def place(tmp_path_factory):
     }:
         labels = (("nontarget", "target")[same] for same in target)
         write(name, (f"{m} {s} {label}" for (m, s), label in zip(pairs, labels, strict=True)))
+    for name in ("open.txt", "open_key.txt"):  # eight speakers are enrolled, four are unknown
+        lines = (folder / name).read_text().splitlines()
+        write(name, (line for line in lines if line[:3] in SPEAKERS[:8]))
     segments = {segment: segment[:3] + "/m" for _, segment in pairs}
     for name in {*re.findall(r"--segment-speakers (\S+)", words), "utt2spk"}:
         write(name, map(" ".join, segments.items()))

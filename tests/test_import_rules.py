@@ -31,7 +31,7 @@ LAYERS = {
         ["formats", "calibration", "embeddings"],
         ["metrics"],
         ["uncertainty"],
-        ["linkage"],
+        ["linkage", "forensics"],
         ["plots"],
         ["utility", "reports"],
         ["challenges"],

@@ -52,6 +52,11 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
         plots.plot_reliability,
         ("prior", "sort"),
     ),
+    "tippett": (
+        "shares of trials over their log10 likelihood ratio",
+        plots.plot_tippett,
+        ("sort",),
+    ),
 }
 
 

@@ -77,6 +77,12 @@ from evaluation.linkage.galleries import (
     utterances_name,
     write_impostor_scores,
 )
+from evaluation.linkage.identification import (
+    UNKNOWN,
+    answers,
+    identification,
+    search_gallery,
+)
 from evaluation.linkage.information import (
     LocalDisclosure,
     crossed_slopes,
@@ -152,6 +158,7 @@ __all__ = [
     "SIZES",
     "SPANNED",
     "TIE_RULES",
+    "UNKNOWN",
     "UTTERANCES",
     "Agreement",
     "AlignmentSettings",
@@ -181,6 +188,7 @@ __all__ = [
     "all_draws",
     "all_sizes",
     "animals",
+    "answers",
     "backtest",
     "by_speaker",
     "chance",
@@ -201,6 +209,7 @@ __all__ = [
     "first_shares",
     "found_speakers",
     "gallery_trials",
+    "identification",
     "largest_impostor_scores",
     "link_aligned",
     "linkability",
@@ -235,6 +244,7 @@ __all__ = [
     "read_linkability_config",
     "read_rank_tables",
     "read_ranks",
+    "search_gallery",
     "similarity_rank_disclosure",
     "singling_out",
     "sizes_beyond",

@@ -549,7 +549,7 @@ def gallery_trials(
             notes.append(f"each model counts as a speaker, which it may not be: {doubt.text}")
     else:
         n_trials = len(key)
-        key, values = _against_speakers(key, values, speakers)
+        key, values = against_speakers(key, values, speakers)
         if len(key) < n_trials:
             notes.append(
                 f"{n_trials} trials of models are {len(key)} of speakers: the highest score counts"
@@ -624,7 +624,7 @@ def _count_part(
     return counts
 
 
-def _against_speakers(
+def against_speakers(
     key: Key, values: NDArray[np.float64], speakers: TrialSpeakers
 ) -> tuple[Key, NDArray[np.float64]]:
     """Turn trials of models into trials of speakers, each with the highest score of the speaker's models.

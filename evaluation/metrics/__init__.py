@@ -19,6 +19,7 @@ from evaluation.metrics.detection import (
     METHODS,
     SRE08,
     OperatingPoint,
+    RateAt,
     Reversal,
     act_dcf,
     auc,
@@ -52,9 +53,11 @@ from evaluation.metrics.disclosure import (
     zebra,
 )
 from evaluation.metrics.evaluated import Evaluation, Metrics
-from evaluation.metrics.metric import FRACTION, Method, Metric, find_metric, is_prior
+from evaluation.metrics.metric import FRACTION, Method, Metric, Unit, find_metric, is_prior
 from evaluation.metrics.sorted_scores import (
     DetCurve,
+    GivenScores,
+    OtherScores,
     RocCurve,
     SortedScores,
     det_curve,
@@ -83,13 +86,17 @@ __all__ = [
     "DetCurve",
     "Evaluation",
     "Evidence",
+    "GivenScores",
     "Method",
     "Metric",
     "Metrics",
     "OperatingPoint",
+    "OtherScores",
+    "RateAt",
     "Reversal",
     "RocCurve",
     "SortedScores",
+    "Unit",
     "WorstCase",
     "Zebra",
     "act_dcf",

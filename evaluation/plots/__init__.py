@@ -1,13 +1,14 @@
 """Plots, as PNG, PDF, SVG or stand-alone TeX by the extension.
 
 `plot_det`, `plot_roc`; over the prior `plot_ece`, `plot_ape` (each normalised too) and `plot_zebra`; `plot_histogram`,
-`plot_reliability`; `plot_zoo` of speakers; `plot_privacy_utility`; `plot_conversations`; `plot_likelihood` of a
-training; and, for linkability, `plot_linkability`, `plot_extrapolation`, `plot_cmc`, `plot_speaker_grid`,
-`plot_jaccard` and `plot_intersections`. Each returns the figure of matplotlib. Keywords of all plots of one pair of
-axes: ``path`` (files to write), ``ax`` (where to draw), ``title``, ``notes``, ``width`` and ``legend``; see
-`evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
+`plot_reliability`, `plot_tippett`; `plot_zoo` of speakers; `plot_privacy_utility`; `plot_conversations`;
+`plot_likelihood` of a training; and, for linkability, `plot_linkability`, `plot_extrapolation`, `plot_cmc`,
+`plot_speaker_grid`, `plot_jaccard` and `plot_intersections`. Each returns the figure of
+matplotlib. Keywords of all plots of one pair of axes: ``path`` (files to write), ``ax`` (where to draw), ``title``,
+``notes``, ``width`` and ``legend``; see `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
 """
 
+from evaluation.plots.forensics import plot_tippett
 from evaluation.plots.linkability import (
     plot_cmc,
     plot_exposure,
@@ -67,6 +68,7 @@ __all__ = [
     "plot_roc",
     "plot_similarity",
     "plot_speaker_grid",
+    "plot_tippett",
     "plot_zebra",
     "plot_zoo",
 ]

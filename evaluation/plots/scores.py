@@ -377,7 +377,7 @@ def plot_histogram(
     strips = []
     for name, scores in reversed(known):  # from below
         together = [(name, scores)] if own_scale else known
-        edges = _edges(together, bins)
+        edges = edges_of(together, bins)
         densities, counts = _densities(scores, edges)
         strips.append((name, edges, densities, counts, 1.05 * (float(np.max(densities)) or 1.0)))
     height = 1.0 if own_scale else max(top for *_, top in strips)
@@ -482,7 +482,7 @@ def plot_reliability(
             entries.append(
                 (line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit"))
             )
-            _warn_of_ratios(name, scores, metrics.cllr(scores))
+            warn_of_ratios(name, scores, metrics.cllr(scores))
         x = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
         y = ("Share of target trials", 0.0, 1.0)
         return style.finish(axes, canvas, "Reliability diagram", x, y, entries, square=True)
@@ -640,7 +640,7 @@ def plot_ape(
     return _plot_pairs(known, grid, default, label, canvas, curves, with_eer=with_eer)
 
 
-def _warn_of_ratios(name: str, scores: metrics.SortedScores, cllr: float) -> None:
+def warn_of_ratios(name: str, scores: metrics.SortedScores, cllr: float) -> None:
     doubt = metrics.doubt_ratios(scores, cllr)
     if doubt:
         _log.warning("plot of %s: %s", name, doubt)
@@ -720,7 +720,7 @@ def _from_the_highest_eer(scores: metrics.SortedScores) -> float:
     return -float(metrics.eer(scores))
 
 
-def _edges(systems: Sequence[tuple[str, metrics.SortedScores]], bins: int) -> np.ndarray:
+def edges_of(systems: Sequence[tuple[str, metrics.SortedScores]], bins: int) -> np.ndarray:
     thresholds = np.concatenate([scores.thresholds for _, scores in systems])
     finite = thresholds[np.isfinite(thresholds)]
     if not len(finite):
@@ -781,7 +781,7 @@ def _plot_pairs(
             entries.append((line_of(number), named(name, numbers)))
             highest = max(highest, float(main[np.isfinite(main)].max(initial=0.0)))
             if curves != "minimum":
-                _warn_of_ratios(name, scores, cllr)
+                warn_of_ratios(name, scores, cllr)
         if curves == "both":
             entries.append((plain(GREY) | dotted, "dotted: minimum over all calibrations"))
         if curves == "minimum":

@@ -74,12 +74,14 @@ from evaluation.reports.tables import (
     latex_table,
     table_rows,
 )
+from evaluation.reports.validation import STATEMENTS, write_validation
 from evaluation.reports.verdict import Headline, Verdict, headlines, judge, overall
 
 __all__ = [
     "CSV",
     "FORMAT",
     "OVER_SCENARIOS",
+    "STATEMENTS",
     "Anonymiser",
     "AttackersRun",
     "Average",
@@ -143,4 +145,5 @@ __all__ = [
     "write_comparison",
     "write_linkage",
     "write_page",
+    "write_validation",
 ]

@@ -36,6 +36,10 @@ METRICS = {
     "ece": partial(ece, prior=0.1),
     "min_ece": partial(min_ece, prior=0.1),
     "pav_llrs": ev.pav_llrs,
+    "dev_pav": ev.dev_pav,
+    "elub": ev.elub,
+    "invariance_bounds": ev.invariance_bounds,
+    "train_kernel": lambda *given, **named: ev.train_kernel(*given, **named)([0.0, 1.0]),
     "det_curve": ev.det_curve,
     "roc_curve": ev.roc_curve,
     "train_affine": ev.train_affine,
@@ -63,7 +67,10 @@ def test_metrics_give_the_same_in_every_form(name, form):
     np.testing.assert_equal(found, expected)
 
 
-PLOTS = (ev.plot_det, ev.plot_roc, ev.plot_histogram, ev.plot_ece, ev.plot_ape, ev.plot_zebra)
+PLOTS = (
+    *(ev.plot_det, ev.plot_roc, ev.plot_histogram, ev.plot_ece, ev.plot_ape, ev.plot_zebra),
+    ev.plot_tippett,
+)
 
 
 @pytest.mark.parametrize("plot", PLOTS)
