@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from evaluation.metrics.metric import Metric, Unit, check_metrics, is_prior, num
 from evaluation.metrics.sorted_scores import SortedScores, as_count
 from evaluation.metrics.table import METRICS, PRIORS
 from spkbase.errors import DataError, few
-from spkbase.files import as_plain, format_table
+from spkbase.files import as_plain, format_table, write_text
 from spkbase.showing import Tabular, escape_tex, html_table, latex_table, one_line
 from spkbase.work import one_blas_thread
 
@@ -206,12 +207,19 @@ class Evaluation(MetricAttributes, Tabular):
         return rows
 
     def to_latex(
-        self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()
+        self,
+        path: str | Path | None = None,
+        *,
+        caption: str | None = None,
+        label: str = "tab:metrics",
+        columns: Sequence[str] = (),
     ) -> str:
         r"""Return a row for each metric as a ``table`` of booktabs, for ``\input`` in LaTeX.
 
         Parameters
         ----------
+        path : path, optional
+            A file to write it to as well.
         caption : str, optional
             As TeX; by default it names the numbers of trials and how intervals were made.
         label : str
@@ -233,7 +241,10 @@ class Evaluation(MetricAttributes, Tabular):
         rows = []
         for name in columns or names:
             rows.append({title: cell or "" for title, cell in lines[name].items()})
-        return latex_table(rows, caption=caption, label=label)
+        tex = latex_table(rows, caption=caption, label=label)
+        if path is not None:
+            write_text(path, tex)
+        return tex
 
     def _repr_html_(self) -> str:
         lines = self._lines()

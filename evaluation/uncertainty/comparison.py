@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -62,7 +63,7 @@ from evaluation.uncertainty.systems import (
     system_rows,
 )
 from spkbase.errors import DataError, errors_of, few
-from spkbase.files import format_table
+from spkbase.files import format_table, write_text
 from spkbase.showing import Tabular, html_table, one_line
 
 logger = logging.getLogger(__name__)
@@ -255,18 +256,25 @@ class PairedComparison(Tabular):
         return note
 
     def to_latex(
-        self, *, caption: str | None = None, label: str = "tab:metrics", columns: Sequence[str] = ()
+        self,
+        path: str | Path | None = None,
+        *,
+        caption: str | None = None,
+        label: str = "tab:metrics",
+        columns: Sequence[str] = (),
     ) -> str:
         r"""Return two tables for ``\input`` in LaTeX, with the rules of booktabs, as ``spkver-eval metrics --latex``.
 
         Parameters
         ----------
+        path : path, optional
+            A file to write them to as well.
         caption, label : str, optional
             Caption (TeX) and label of the first table; by default the caption explains intervals and bold numbers.
         columns : sequence of str
             Metrics by their names; all by default.
         """
-        return paper_tables(
+        tex = paper_tables(
             self.systems,
             self.differences,
             self._columns(columns),
@@ -275,6 +283,9 @@ class PairedComparison(Tabular):
             caption=caption,
             label=label,
         )
+        if path is not None:
+            write_text(path, tex)
+        return tex
 
     def _repr_html_(self) -> str:
         parts = []
