@@ -14,7 +14,16 @@ Examples
 True
 """
 
-from evaluation.calibration import apply_affine, s_norm, train_affine
+from evaluation.calibration import (
+    Calibration,
+    apply_affine,
+    calibrate,
+    cohort_means,
+    fuse,
+    load_calibration,
+    s_norm,
+    train_affine,
+)
 from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
 from evaluation.formats import (
     FORMATS,
@@ -81,6 +90,7 @@ from spkbase.version import __version__
 __all__ = [
     "FORMATS",
     "METRICS",
+    "Calibration",
     "Embeddings",
     "Evaluation",
     "Format",
@@ -94,7 +104,9 @@ __all__ = [
     "act_dcf",
     "apply_affine",
     "auc",
+    "calibrate",
     "cllr",
+    "cohort_means",
     "compare",
     "confidence_intervals",
     "cosine_scores",
@@ -108,7 +120,9 @@ __all__ = [
     "evaluate_groups",
     "evaluate_systems",
     "extrapolate",
+    "fuse",
     "linkability",
+    "load_calibration",
     "match_ids",
     "min_cllr",
     "min_dcf",

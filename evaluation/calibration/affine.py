@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -60,6 +60,7 @@ RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 
 _FORMAT = "spkver affine calibration"
 _VERSION = 1
+_WITH_QUALITY = 2  # version of files whose last weights are of quality measures
 _MAX_STEPS = 100
 
 # Newton's decrement, relative to the loss, below which the loss falls only by rounding; the squared error of
@@ -153,14 +154,20 @@ def train_affine(
     if columns is not None and not names:
         names = tuple(map(str, columns))
     affine = fit_affine(target, nontarget, prior=prior, ridge=ridge, names=names)
-    if min(affine.weights) < 0:
+    warn_of_inversion(affine)
+    return affine
+
+
+def warn_of_inversion(affine: Affine, n_quality: int = 0) -> None:
+    """Warn of negative weights of systems; the last columns are quality measures, whose weights may have any sign."""
+    scored = affine.weights[: len(affine.weights) - n_quality]
+    if min(scored) < 0:
         subject = "the calibration"
-        negative = [name for name, weight in zip(names, affine.weights, strict=False) if weight < 0]
+        negative = [name for name, weight in zip(affine.names, scored, strict=False) if weight < 0]
         if negative:
             subject += f" of {few(negative)}"
-        weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
+        weights = ", ".join(f"{weight:.3g}" for weight in scored)
         logger.warning("%s has a negative slope: weights %s", subject, weights)
-    return affine
 
 
 def _rows_by_class(rows: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -269,6 +276,7 @@ def cross_validate_affine(
     seed: int = 0,
     ridge: float = 0.0,
     names: tuple[str, ...] = (),
+    n_quality: int = 0,
     tell: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Calibrate each trial with a map trained on other speakers only.
@@ -294,6 +302,8 @@ def cross_validate_affine(
         Deals the speakers.
     names : tuple of str, optional
         Names of the systems, for errors.
+    n_quality : int
+        The number of last columns that are quality measures, whose weights may be negative.
     tell : callable, optional
         Called, in place of a warning, with the number of pairs of folds whose calibration has a negative slope, and
         the number of all pairs.
@@ -345,7 +355,7 @@ def cross_validate_affine(
             parts = scores[trained & is_target], scores[trained & ~is_target]
             affine = fit_affine(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
-        inverted.append(min(affine.weights) < 0)
+        inverted.append(min(affine.weights[: len(affine.weights) - n_quality]) < 0)
     if tell is not None:
         tell(sum(inverted), len(inverted))
     elif any(inverted):
@@ -357,7 +367,9 @@ def cross_validate_affine(
     return result
 
 
-def save_affine(path: str | Path, affine: Affine) -> None:
+def save_affine(
+    path: str | Path, affine: Affine, quality: Mapping[str, tuple[float, float]] | None = None
+) -> None:
     """Write a calibration or fusion as JSON, atomically and with all digits.
 
     Parameters
@@ -366,8 +378,13 @@ def save_affine(path: str | Path, affine: Affine) -> None:
         The file.
     affine : Affine
         See `train_affine`.
+    quality : mapping of str to tuple of float, optional
+        Range in training of each of the last columns, which are quality measures.
     """
-    write_json(path, {"format": _FORMAT, "version": _VERSION, **affine.__dict__})
+    content: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, **affine.__dict__}
+    if quality:
+        content |= {"version": _WITH_QUALITY, "quality": quality}
+    write_json(path, content)
 
 
 def load_affine(path: str | Path) -> Affine:
@@ -381,28 +398,34 @@ def load_affine(path: str | Path) -> Affine:
     Raises
     ------
     DataError
-        With the file, if it cannot be read or holds something else.
+        With the file, if it cannot be read, needs quality measures, or holds something else.
     """
-    content = load_json(path)
-    with suppress(KeyError, TypeError, ValueError):
-        weights = tuple(map(float, content["weights"]))
-        affine = Affine(
-            weights,
-            float(content["offset"]),
-            float(content["prior"]),
-            tuple(map(str, content["names"])),
+    affine, quality = read_affine(path)
+    if quality:
+        raise DataError(
+            "expected no quality measures", file=path, remedy="load_calibration reads it"
         )
-        known = (content["format"], content["version"]) == (_FORMAT, _VERSION)
-        if (
-            known
-            and weights
-            and np.isfinite([*weights, affine.offset]).all()
-            and 0 < affine.prior < 1
-        ):
-            return affine
-    text = (
-        f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
-    )
+    return affine
+
+
+def read_affine(path: str | Path) -> tuple[Affine, dict[str, tuple[float, float]]]:
+    """Return what `save_affine` wrote: the map, and the ranges of quality measures; errors as `load_affine`."""
+    content = load_json(path)
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        weights = tuple(map(float, content["weights"]))
+        names = tuple(map(str, content["names"]))
+        affine = Affine(weights, float(content["offset"]), float(content["prior"]), names)
+        quality = {}
+        for column, (low, high) in content.get("quality", {}).items():
+            quality[column] = (float(low), float(high))
+        version = _WITH_QUALITY if quality else _VERSION
+        known = (content["format"], content["version"]) == (_FORMAT, version)
+        fits = names[len(names) - len(quality) :] == tuple(quality) and len(quality) < len(weights)
+        numbers = [*weights, affine.offset]
+        if known and fits and np.isfinite(numbers).all() and 0 < affine.prior < 1:
+            return affine, quality
+    text = f"expected '{_FORMAT}' of version {_VERSION} or {_WITH_QUALITY}: "
+    text += "finite weights and offset, a prior and names"
     raise DataError(text, file=path, remedy="write it with the command calibrate or fuse")
 
 

@@ -1,0 +1,194 @@
+"""Quality measures of recordings as columns of a calibration or a fusion [1]_ [2]_.
+
+A score means less where a recording is short or noisy. A *measure* has a number for each recording: seconds of speech,
+signal-to-noise ratio, norm of the vector, mean score against a cohort. A trial has two recordings; a *column* makes
+one number of them, and is named by its formula:
+
+==========================================  =========================================================
+column                                      number of a trial
+==========================================  =========================================================
+``min NAME``, ``max NAME``                  the smaller and the larger measure of model and segment
+``model NAME``, ``segment NAME``            the measure of this side
+``log(min NAME)``, ``log(segment NAME)``    the natural logarithm: the usual form of durations
+==========================================  =========================================================
+
+Columns are added to the scores, each with its weight: they move the log-likelihood ratio, and so the threshold.
+
+References
+----------
+.. [1] J. Thienpondt, B. Desplanques and K. Demuynck, "The IDLab VoxSRC-20 submission: large margin fine-tuning and
+   quality-aware score calibration", ICASSP 2021.
+.. [2] M. I. Mandasari et al., "Quality measure functions for calibration of speaker recognition systems in various
+   duration conditions", IEEE Transactions on Audio, Speech, and Language Processing 21, 2013.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.trials import Trials, floats_of, is_number
+from spkbase.errors import DataError, few
+from spkbase.files import read_id_list
+
+logger = logging.getLogger(__name__)
+
+Measures: TypeAlias = Mapping[str, Any]
+"""Measures by name: each a mapping of ids to numbers, or a pair of mappings, for models and for segments."""
+
+Ranges: TypeAlias = Mapping[str, tuple[float, float]]
+"""Lowest and highest value of each column."""
+
+_COLUMN = re.compile(r"(?P<log>log\()?(?P<side>min|max|model|segment) (?P<name>.+?)(?(log)\))")
+
+
+def default_columns(quality: Measures) -> tuple[str, ...]:
+    """Return the columns ``min NAME`` and ``max NAME`` of each measure.
+
+    Examples
+    --------
+    >>> default_columns({"snr": {"a": 12.0}})
+    ('min snr', 'max snr')
+    """
+    return tuple(f"{side} {name}" for name in quality for side in ("min", "max"))
+
+
+def check_columns(quality: Measures, columns: Sequence[str]) -> None:
+    """Check that columns are formulas of the measures, and each measure is used.
+
+    Raises
+    ------
+    DataError
+        With what is expected.
+    """
+    used = {_formula(column)["name"] for column in columns}
+    if used != set(quality):
+        expected = few(used) or "no quality measures"
+        text = f"expected {expected} for the columns {list(columns)}, got {few(set(quality)) or 'none'}"
+        raise DataError(text, remedy="quality= and quality_columns= name the same measures")
+
+
+def columns_of_trials(
+    quality: Measures, columns: Sequence[str], trials: Trials
+) -> NDArray[np.float64]:
+    """Return the columns of quality measures of N trials.
+
+    Parameters
+    ----------
+    quality : mapping of str to measures
+        See `Measures`.
+    columns : sequence of str, length Q
+        Formulas, see the module.
+    trials : Trials
+
+    Returns
+    -------
+    ndarray of float64 of shape (N, Q)
+
+    Raises
+    ------
+    DataError
+        If an id has no measure, or one that is not finite or has no logarithm; the first few are named.
+
+    Examples
+    --------
+    >>> trials = Trials.from_ids(["a", "a"], ["s", "t"])
+    >>> columns_of_trials({"snr": {"a": 12.0, "s": 20.0, "t": 3.0}}, ["min snr", "segment snr"], trials)
+    array([[12., 20.],
+           [ 3.,  3.]])
+    """
+    values = np.empty((len(trials), len(columns)))
+    for number, column in enumerate(columns):
+        formula = _formula(column)
+        measure = quality[formula["name"]]
+        pair = measure if isinstance(measure, tuple) else (measure, measure)
+        sides = []
+        for side, own in zip(("model", "segment"), pair, strict=True):
+            if formula["side"] in (side, "min", "max"):
+                sides.append(_of_side(own, formula, side, trials))
+        extreme = np.maximum if formula["side"] == "max" else np.minimum
+        values[:, number] = extreme.reduce(sides)
+    return values
+
+
+def warn_of_ranges(values: NDArray[np.float64], ranges: Ranges) -> None:
+    """Warn of columns whose median lies outside their range in training, as milliseconds do where seconds were."""
+    for column, numbers in zip(ranges, values.T, strict=True):
+        low, high = ranges[column]
+        middle = np.median(numbers)
+        if middle < low or middle > high:
+            text = "the quality '%s' has a median of %.4g, but lay between %.4g and %.4g in training: other units?"
+            logger.warning(text, column, middle, low, high)
+
+
+def read_quality(paths: Sequence[str | Path]) -> dict[str, dict[str, float]]:
+    """Read quality measures of recordings: lines ``id number``, as Kaldi's `utt2dur`.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        The name of a file is that of its measure; files of one name, such as two `utt2dur`, are joined.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Measures by name.
+
+    Raises
+    ------
+    DataError
+        With the file: no number, or an id with two numbers.
+    """
+    measures: dict[str, dict[str, float]] = {}
+    for path in paths:
+        name = Path(path).name.removesuffix(".gz").rsplit(".", 1)[0]
+        known = measures.setdefault(name, {})
+        for identity, cell in read_id_list(path, "id number").items():
+            number = float(cell) if is_number(cell) else np.nan
+            if known.setdefault(identity, number) != number:
+                text = f"expected one number as {name} of {identity!r}, got {cell!r}"
+                raise DataError(text, file=path)
+    return measures
+
+
+def _formula(column: str) -> dict[str, Any]:
+    formula = _COLUMN.fullmatch(column)
+    if formula is None:
+        text = f"expected a column such as 'min snr' or 'log(segment duration)', got {column!r}"
+        raise DataError(text, remedy="the sides are min, max, model and segment")
+    return formula.groupdict()
+
+
+def _of_side(
+    measure: Mapping[str, Any], formula: Mapping[str, Any], side: str, trials: Trials
+) -> NDArray[np.float64]:
+    """Return the measure of the model, or of the segment, of each trial, or its logarithm."""
+    name = formula["name"]
+    if not hasattr(measure, "keys"):
+        text = f"expected the {name} as a mapping of ids to numbers, got {type(measure).__name__}"
+        raise DataError(text, remedy="or as a pair of mappings, for models and for segments")
+    ids = getattr(trials, f"{side}_ids")
+    codes = getattr(trials, f"{side}s")
+    used = np.unique(codes)
+    numbers = dict(measure)
+    own = [numbers.get(identity, np.nan) for identity in ids[used].tolist()]
+    table = np.zeros(len(ids))
+    table[used] = floats_of(own, name)
+    kind = "finite"
+    if formula["log"]:
+        kind = "positive"
+        with np.errstate(divide="ignore", invalid="ignore"):
+            table = np.log(table)
+    wrong = used[~np.isfinite(table[used])]
+    if len(wrong):
+        text = f"{len(wrong)} of {len(used)} {side}s without a {kind} {name}: {few(ids[wrong].tolist(), repr)}"
+        remedy = f"give it for all; the column 'segment {name}' needs that of segments alone"
+        raise DataError(text, remedy=remedy)
+    measures: NDArray[np.float64] = table[codes]
+    return measures
