@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -60,7 +60,6 @@ RIDGES = (1e-4, 1e-3, 1e-2, 1e-1)
 
 _FORMAT = "spkver affine calibration"
 _VERSION = 1
-_WITH_QUALITY = 2  # version of files whose last weights are of quality measures
 _MAX_STEPS = 100
 
 # Newton's decrement, relative to the loss, below which the loss falls only by rounding; the squared error of
@@ -367,9 +366,7 @@ def cross_validate_affine(
     return result
 
 
-def save_affine(
-    path: str | Path, affine: Affine, quality: Mapping[str, tuple[float, float]] | None = None
-) -> None:
+def save_affine(path: str | Path, affine: Affine, quality: Sequence[str] = ()) -> None:
     """Write a calibration or fusion as JSON, atomically and with all digits.
 
     Parameters
@@ -378,12 +375,12 @@ def save_affine(
         The file.
     affine : Affine
         See `train_affine`.
-    quality : mapping of str to tuple of float, optional
-        Range in training of each of the last columns, which are quality measures.
+    quality : sequence of str, optional
+        Names of the last columns, if they are of quality measures.
     """
     content: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, **affine.__dict__}
     if quality:
-        content |= {"version": _WITH_QUALITY, "quality": quality}
+        content["quality"] = quality
     write_json(path, content)
 
 
@@ -408,24 +405,22 @@ def load_affine(path: str | Path) -> Affine:
     return affine
 
 
-def read_affine(path: str | Path) -> tuple[Affine, dict[str, tuple[float, float]]]:
-    """Return what `save_affine` wrote: the map, and the ranges of quality measures; errors as `load_affine`."""
+def read_affine(path: str | Path) -> tuple[Affine, tuple[str, ...]]:
+    """Return what `save_affine` wrote: the map, and the columns of quality measures; errors as `load_affine`."""
     content = load_json(path)
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         weights = tuple(map(float, content["weights"]))
         names = tuple(map(str, content["names"]))
         affine = Affine(weights, float(content["offset"]), float(content["prior"]), names)
-        quality = {}
-        for column, (low, high) in content.get("quality", {}).items():
-            quality[column] = (float(low), float(high))
-        version = _WITH_QUALITY if quality else _VERSION
-        known = (content["format"], content["version"]) == (_FORMAT, version)
-        fits = names[len(names) - len(quality) :] == tuple(quality) and len(quality) < len(weights)
+        quality = tuple(map(str, content.get("quality", ())))
+        known = (content["format"], content["version"]) == (_FORMAT, _VERSION)
+        fits = names[len(names) - len(quality) :] == quality and len(quality) < len(weights)
         numbers = [*weights, affine.offset]
         if known and fits and np.isfinite(numbers).all() and 0 < affine.prior < 1:
             return affine, quality
-    text = f"expected '{_FORMAT}' of version {_VERSION} or {_WITH_QUALITY}: "
-    text += "finite weights and offset, a prior and names"
+    text = (
+        f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
+    )
     raise DataError(text, file=path, remedy="write it with the command calibrate or fuse")
 
 

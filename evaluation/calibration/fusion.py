@@ -32,11 +32,9 @@ from evaluation.calibration.affine import (
 )
 from evaluation.calibration.quality import (
     Measures,
-    Ranges,
     check_columns,
     columns_of_trials,
     default_columns,
-    warn_of_ranges,
 )
 from evaluation.trials import (
     Key,
@@ -72,24 +70,24 @@ class Calibration:
     ----------
     affine : Affine
         Weights of the systems and then of the columns of quality measures, with their names, and the offset.
-    quality : dict of str to tuple of float
-        Lowest and highest value in training of each column of quality measures.
+    quality : tuple of str
+        Columns of quality measures, as ``"log(min duration)"``.
     scores : Scores or ndarray of float64 of shape (N,), or None
         Log-likelihood ratios of the training trials, each by a map of other speakers; None without folds, and where
         the calibration was loaded.
     """
 
     affine: Affine
-    quality: Ranges = field(default_factory=dict)
-    scores: Scores | NDArray[np.float64] | None = None
+    quality: tuple[str, ...] = ()
+    scores: Any = None
     _training: tuple[NDArray[np.float64], Trials | None] | None = field(default=None, repr=False)
 
     @property
     def systems(self) -> tuple[str, ...]:
         """Names of the systems, in the order of the weights."""
         n_systems = len(self.affine.weights) - len(self.quality)
-        names = self.affine.names or ("score",)
-        return names[:n_systems]
+        unnamed = ("score", *map("system {}".format, range(2, n_systems + 1)))
+        return (self.affine.names or unnamed)[:n_systems]
 
     def apply(
         self, systems: Any, *, quality: Measures | None = None, missing: Missing = "error"
@@ -140,19 +138,17 @@ class Calibration:
     def ratios(
         self, values: NDArray[np.float64], trials: Trials | None, quality: Measures | None = None
     ) -> NDArray[np.float64]:
-        """Return log-likelihood ratios of scores of shape (N, K), with warnings of optimistic and of odd ones."""
+        """Return log-likelihood ratios of scores of shape (N, K), with a warning if they are optimistic."""
         n_seen = self._n_seen(values[:, 0], trials)
         if n_seen:
             text = "%d of %d trials are training trials too: results are optimistic (train on others, or by folds)"
             logger.warning(text, n_seen, len(values))
-        columns = tuple(self.quality)
-        check_columns(quality or {}, columns)
+        check_columns(quality or {}, self.quality)
         if quality:
             if trials is None:
                 text = "quality measures are joined by ids, which the trials lack"
                 raise DataError(text, remedy="give Scores, or a data frame with columns of ids")
-            extra = columns_of_trials(quality, columns, trials)
-            warn_of_ranges(extra, self.quality)
+            extra = columns_of_trials(quality, self.quality, trials)
             values = np.column_stack([values, extra])
         return apply_affine(self.affine, values)
 
@@ -300,9 +296,8 @@ def fuse(
         if isinstance(systems, Scores) or np.ndim(systems) == 1:
             systems = {"score": systems}
     columns = {"label": label, "model": model, "segment": segment}
-    n_speakers = 2 if folds else 0
     lists, truth, maps = given_systems(
-        systems, key, labels, scores, columns, speakers, n_speakers=n_speakers
+        systems, key, labels, scores, columns, speakers, n_speakers=2 * bool(folds)
     )
     values, trials = stack_systems(lists.items(), truth, missing=missing)
     warn_of_repeats(dict(zip(lists, values.T, strict=True)))
@@ -326,7 +321,7 @@ def fuse(
         ridge=ridge,
         missing=missing,
     )
-    if isinstance(trained.scores, Scores) and truth is not key and truth is not labels:
+    if folds and truth is not key and truth is not labels:
         return replace(trained, scores=trained.scores.values)
     return trained
 
@@ -364,10 +359,9 @@ def train_calibration(
         With "reject", scores of minus infinity were rejected, and have no part in training.
     """
     quality = quality or {}
-    columns = columns or default_columns(quality)
+    columns = tuple(columns) or default_columns(quality)
     check_columns(quality, columns)
-    extra = columns_of_trials(quality, columns, key)
-    rows = np.column_stack([values, extra])
+    rows = np.column_stack([values, columns_of_trials(quality, columns, key)])
     names = (*names, *columns)
     if names == ("score",):
         names = ()  # the calibration of a system without a name fits any
@@ -394,9 +388,7 @@ def train_calibration(
             n_quality=len(columns),
         )
         crossed = key.scored(llr)
-    lowest = extra.min(axis=0).tolist()
-    ranges = dict(zip(columns, zip(lowest, extra.max(axis=0).tolist(), strict=True), strict=True))
-    return Calibration(affine, ranges, crossed, (values[:, 0], key))
+    return Calibration(affine, columns, crossed, (values[:, 0], key))
 
 
 def load_calibration(path: str | Path) -> Calibration:

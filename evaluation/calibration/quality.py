@@ -24,7 +24,6 @@ References
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,13 +36,8 @@ from evaluation.trials import Trials, floats_of, is_number
 from spkbase.errors import DataError, few
 from spkbase.files import read_id_list
 
-logger = logging.getLogger(__name__)
-
 Measures: TypeAlias = Mapping[str, Any]
 """Measures by name: each a mapping of ids to numbers, or a pair of mappings, for models and for segments."""
-
-Ranges: TypeAlias = Mapping[str, tuple[float, float]]
-"""Lowest and highest value of each column."""
 
 _COLUMN = re.compile(r"(?P<log>log\()?(?P<side>min|max|model|segment) (?P<name>.+?)(?(log)\))")
 
@@ -71,7 +65,7 @@ def check_columns(quality: Measures, columns: Sequence[str]) -> None:
     if used != set(quality):
         expected = few(used) or "no quality measures"
         text = f"expected {expected} for the columns {list(columns)}, got {few(set(quality)) or 'none'}"
-        raise DataError(text, remedy="quality= and quality_columns= name the same measures")
+        raise DataError(text, remedy="give these measures, each under its name")
 
 
 def columns_of_trials(
@@ -117,16 +111,6 @@ def columns_of_trials(
     return values
 
 
-def warn_of_ranges(values: NDArray[np.float64], ranges: Ranges) -> None:
-    """Warn of columns whose median lies outside their range in training, as milliseconds do where seconds were."""
-    for column, numbers in zip(ranges, values.T, strict=True):
-        low, high = ranges[column]
-        middle = np.median(numbers)
-        if middle < low or middle > high:
-            text = "the quality '%s' has a median of %.4g, but lay between %.4g and %.4g in training: other units?"
-            logger.warning(text, column, middle, low, high)
-
-
 def read_quality(paths: Sequence[str | Path]) -> dict[str, dict[str, float]]:
     """Read quality measures of recordings: lines ``id number``, as Kaldi's `utt2dur`.
 
@@ -170,16 +154,15 @@ def _of_side(
 ) -> NDArray[np.float64]:
     """Return the measure of the model, or of the segment, of each trial, or its logarithm."""
     name = formula["name"]
-    if not hasattr(measure, "keys"):
+    if not hasattr(measure, "get"):
         text = f"expected the {name} as a mapping of ids to numbers, got {type(measure).__name__}"
         raise DataError(text, remedy="or as a pair of mappings, for models and for segments")
     ids = getattr(trials, f"{side}_ids")
     codes = getattr(trials, f"{side}s")
     used = np.unique(codes)
-    numbers = dict(measure)
-    own = [numbers.get(identity, np.nan) for identity in ids[used].tolist()]
+    own = [measure.get(identity, np.nan) for identity in ids[used].tolist()]
     table = np.zeros(len(ids))
-    table[used] = floats_of(own, name)
+    table[used] = floats_of(np.array(own, object), name)
     kind = "finite"
     if formula["log"]:
         kind = "positive"

@@ -356,9 +356,9 @@ def _calibrate(
     if training.save is not None:
         calibration.save(training.save)
     result = calibration.scores
-    if not isinstance(result, Scores):
-        trials = systems[0].trials()
-        rows, trials = stack_systems(_named(paths, systems), trials, missing=reader.missing)
+    if result is None:
+        named = zip(map(str, paths), systems, strict=True)
+        rows, trials = stack_systems(named, systems[0].trials(), missing=reader.missing)
         measures = training.measures(trials)
         llr = calibration.ratios(rows[:, order], trials, measures)
         result = trials.scored(llr)
@@ -384,7 +384,8 @@ def _trained(
     scores = [reader.matched(system, key) for system in scores]
     # without training scores and folds the key is meant to cover only some of the trials
     asked = key if train_paths or folds else key.subset(np.arange(len(key)))
-    rows, trials = stack_systems(_named(learnt_from, scores), asked, missing=reader.missing)
+    named = zip(map(str, learnt_from), scores, strict=True)
+    rows, trials = stack_systems(named, asked, missing=reader.missing)
     speakers = None
     with errors_of(None if len(paths) > 1 else learnt_from[0]):
         if folds:
@@ -409,10 +410,6 @@ def _trained(
         tested = [reader.matched(system, key) for system in systems]
         _warn_of_exchange(tested, scores, paths, train_paths)
     return calibration
-
-
-def _named(paths: tuple[Path, ...], systems: list[Scores]) -> list[tuple[str, Scores]]:
-    return [(str(path), system) for path, system in zip(paths, systems, strict=True)]
 
 
 def _read_systems(paths: tuple[Path, ...], reader: shared.Reader) -> list[Scores]:

@@ -140,7 +140,7 @@ def _of_frame(
 
 def _check_known(speakers: Any, n_speakers: int) -> None:
     """Check that the speakers of trials without ids are given by trial."""
-    pair = speakers if isinstance(speakers, tuple) else (speakers,)
+    pair = speakers if _is_pair(speakers) else (speakers,)
     n_known = sum(np.ndim(side) == 1 for side in pair)
     if n_known < n_speakers:
         needed = "the speaker of each"
@@ -154,9 +154,7 @@ def _check_known(speakers: Any, n_speakers: int) -> None:
 
 def _speaker_maps(speakers: Any, ids: Sequence[Any]) -> dict[str, Any]:
     """Return the speakers of models and of segments, as `find_speakers` takes them."""
-    pair = speakers if isinstance(speakers, tuple) else (speakers, speakers)
-    if len(pair) != 2:
-        raise DataError(f"expected the speakers of models and of segments, got {len(pair)} parts")
+    pair = speakers if _is_pair(speakers) else (speakers, speakers)
     maps = {}
     for name, names, side in zip(("model_speakers", "segment_speakers"), ids, pair, strict=True):
         maps[name] = side
@@ -166,6 +164,10 @@ def _speaker_maps(speakers: Any, ids: Sequence[Any]) -> dict[str, Any]:
             if len(set(zip(names, owners, strict=True))) > len(maps[name]):
                 raise DataError(f"an id has two {name.replace('_', ' ')}: check the columns")
     return maps
+
+
+def _is_pair(speakers: Any) -> bool:
+    return isinstance(speakers, tuple) and len(speakers) == 2
 
 
 def _has_lists(parts: Sequence[Any]) -> bool:

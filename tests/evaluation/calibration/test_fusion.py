@@ -99,7 +99,9 @@ def test_a_fusion_without_folds_is_train_affine():
         np.testing.assert_allclose(fused.affine.weights, expected.weights, rtol=1e-12)
         assert fused.systems == ("a", "b")
         assert fused.scores is None
-    assert ev.fuse(rows, labels=TRUTH, folds=0).affine.weights == expected.weights
+    unnamed = ev.fuse(rows, labels=TRUTH, folds=0)
+    assert unnamed.affine.weights == expected.weights
+    assert unnamed.systems == ("score", "system 2")
     assert ev.fuse(rows[TRUTH], rows[~TRUTH], folds=0).affine.weights == expected.weights
 
 
@@ -174,9 +176,10 @@ def test_it_is_saved_and_loaded_with_all_digits(tmp_path):
     ev.calibrate(SCORES["a"], KEY, folds=0).save(tmp_path / "plain.json")
     assert load_affine(tmp_path / "plain.json").names == ()
     content = json.loads((tmp_path / "fusion.json").read_text())
-    (tmp_path / "old.json").write_text(json.dumps({**content, "version": 1}))
-    with pytest.raises(DataError, match=r"old\.json: expected 'spkver affine calibration'"):
-        ev.load_calibration(tmp_path / "old.json")
+    for change in ({"version": 2}, {"names": ["a", "b"]}, {"quality": content["names"]}):
+        (tmp_path / "other.json").write_text(json.dumps({**content, **change}))
+        with pytest.raises(DataError, match=r"other\.json: expected 'spkver affine calibration'"):
+            ev.load_calibration(tmp_path / "other.json")
 
 
 # folds
@@ -270,17 +273,6 @@ def test_files_of_measures_are_joined_by_name(tmp_path):
             read_quality([tmp_path / "utt2dur", tmp_path / "dev" / "utt2dur"])
 
 
-def test_measures_of_other_units_raise_a_warning(caplog):
-    trained = ev.calibrate(SCORES["a"], KEY, folds=0, quality=QUALITY, quality_columns=LOG)
-    trained = replace(trained, _training=None)
-    trained.apply(SCORES["a"], quality=QUALITY)
-    assert not caplog.text
-    frames = {name: 100 * seconds for name, seconds in SECONDS.items()}
-    trained.apply(SCORES["a"], quality={"seconds": frames})
-    assert "the quality 'log(min seconds)' has a median of" in caplog.text
-    assert "other units?" in caplog.text
-
-
 # honest mistakes
 
 
@@ -326,7 +318,16 @@ MISTAKES = {
         lambda: FUSED.apply({**SCORES, "b": SCORES["b"].subset(np.arange(9))}),
         "b: 423 trials of 432 without a score",
     ),
-    "unknown speakers": (lambda: ev.calibrate(SCORES["a"], KEY), "folds=0 needs none"),
+    "an array and a key": (
+        lambda: ev.calibrate(A, ev.Key.from_ids(IDS[1], IDS[0], TRUTH)),
+        "score: expected Scores, got ndarray",
+    ),
+    "ids of recordings": (
+        lambda: ev.calibrate(
+            ev.Scores.from_ids(IDS[1], IDS[0], A), ev.Key.from_ids(IDS[1], IDS[0], TRUTH)
+        ),
+        "the speakers are not known: .*folds=0 needs none",
+    ),
     "speakers of one side": (
         lambda: ev.calibrate(A, labels=TRUTH, speakers=OWNERS[0]),
         "both speakers of each",
