@@ -113,19 +113,13 @@ class Calibration:
         DataError
             If systems or measures are missing, unknown or too many, or a trial has no score or no measure.
         """
-        names = self.systems
         if isinstance(systems, Scores):
-            systems = {names[0]: systems}
-        titles = getattr(systems, "columns", systems)
-        if not isinstance(titles, Mapping) and titles is systems:
-            rows = numbers_of(np.ravel(systems), "scores").reshape(len(systems), -1)
-            return self.ratios(rows, None, quality)
-        lacking = set(names) - {*titles}
-        if lacking or (titles is systems and len(titles) > len(names)):
-            text = f"expected the systems {', '.join(names)}, got {', '.join(titles) or 'none'}"
-            raise DataError(text, remedy="give each system that it was trained on, by its name")
-        given = {name: systems[name] for name in names}
-        first = given[names[0]]
+            systems = {self.systems[0]: systems}
+        if not isinstance(systems, Mapping) and not hasattr(systems, "columns"):
+            flat = numbers_of(np.ravel(systems), "scores")
+            return self.ratios(flat.reshape(len(systems), -1), None, quality)
+        given = self._by_name(systems)
+        first = given[self.systems[0]]
         if isinstance(first, Scores):
             values, trials = stack_systems(given.items(), first.trials(), missing=missing)
             return trials.scored(self.ratios(values, trials, quality))
@@ -133,6 +127,16 @@ class Calibration:
         columns = [numbers_of(column, f"scores of {name}") for name, column in given.items()]
         of_frame = Trials.from_frame(systems) if self.quality else None
         return self.ratios(np.column_stack(columns), of_frame, quality)
+
+    def _by_name(self, systems: Any) -> dict[str, Any]:
+        """Return the scores of each system, in the order of the weights."""
+        names = self.systems
+        titles = [*getattr(systems, "columns", systems)]
+        too_many = isinstance(systems, Mapping) and len(titles) > len(names)
+        if too_many or not set(names) <= set(titles):
+            text = f"expected the systems {', '.join(names)}, got {', '.join(map(str, titles))}"
+            raise DataError(text, remedy="give each system that it was trained on, by its name")
+        return {name: systems[name] for name in names}
 
     @one_blas_thread()
     def ratios(
@@ -270,7 +274,7 @@ def fuse(
         Penalty on half the squared weights (of columns scaled to unit variance). Above 0, scores may separate the
         classes without error.
     missing : {"error", "drop", "reject"}
-        What to do with trials of the key that have no score; rejected ones have no part in training. For `Scores`.
+        What to do with trials that have no score, or NaN; rejected ones have no part in training.
 
     Returns
     -------
@@ -296,9 +300,8 @@ def fuse(
         if isinstance(systems, Scores) or np.ndim(systems) == 1:
             systems = {"score": systems}
     columns = {"label": label, "model": model, "segment": segment}
-    lists, truth, maps = given_systems(
-        systems, key, labels, scores, columns, speakers, n_speakers=2 * bool(folds)
-    )
+    given = (systems, key, labels, scores, columns, speakers)
+    lists, truth, maps = given_systems(*given, n_speakers=2 * bool(folds), missing=missing)
     values, trials = stack_systems(lists.items(), truth, missing=missing)
     warn_of_repeats(dict(zip(lists, values.T, strict=True)))
     people = None

@@ -50,7 +50,10 @@ def default_columns(quality: Measures) -> tuple[str, ...]:
     >>> default_columns({"snr": {"a": 12.0}})
     ('min snr', 'max snr')
     """
-    return tuple(f"{side} {name}" for name in quality for side in ("min", "max"))
+    columns: list[str] = []
+    for name in quality:
+        columns += [f"min {name}", f"max {name}"]
+    return tuple(columns)
 
 
 def check_columns(quality: Measures, columns: Sequence[str]) -> None:
@@ -101,7 +104,8 @@ def columns_of_trials(
     for number, column in enumerate(columns):
         formula = _formula(column)
         measure = quality[formula["name"]]
-        pair = measure if isinstance(measure, tuple) else (measure, measure)
+        is_pair = isinstance(measure, tuple) and len(measure) == 2
+        pair = measure if is_pair else (measure, measure)
         sides = []
         for side, own in zip(("model", "segment"), pair, strict=True):
             if formula["side"] in (side, "min", "max"):
@@ -131,7 +135,7 @@ def read_quality(paths: Sequence[str | Path]) -> dict[str, dict[str, float]]:
     """
     measures: dict[str, dict[str, float]] = {}
     for path in paths:
-        name = Path(path).name.removesuffix(".gz").rsplit(".", 1)[0]
+        name = Path(path).stem
         known = measures.setdefault(name, {})
         for identity, cell in read_id_list(path, "id number").items():
             number = float(cell) if is_number(cell) else np.nan
@@ -166,12 +170,10 @@ def _of_side(
     kind = "finite"
     if formula["log"]:
         kind = "positive"
-        with np.errstate(divide="ignore", invalid="ignore"):
-            table = np.log(table)
+        table = np.log(np.where(table > 0, table, np.nan))
     wrong = used[~np.isfinite(table[used])]
     if len(wrong):
         text = f"{len(wrong)} of {len(used)} {side}s without a {kind} {name}: {few(ids[wrong].tolist(), repr)}"
         remedy = f"give it for all; the column 'segment {name}' needs that of segments alone"
         raise DataError(text, remedy=remedy)
-    measures: NDArray[np.float64] = table[codes]
-    return measures
+    return np.asarray(table[codes])

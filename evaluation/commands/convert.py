@@ -347,7 +347,7 @@ def _calibrate(
     shared.warn_of_repeats(train_paths)
     reader = training.reader
     systems = _read_systems(paths, reader)
-    order = list(range(len(systems)))
+    order: Any = slice(None)
     if key_path is not None:
         calibration = _trained(systems, paths, train_paths, key_path, folds, training)
     elif training.calibration is not None:
@@ -359,8 +359,7 @@ def _calibrate(
     if result is None:
         named = zip(map(str, paths), systems, strict=True)
         rows, trials = stack_systems(named, systems[0].trials(), missing=reader.missing)
-        measures = training.measures(trials)
-        llr = calibration.ratios(rows[:, order], trials, measures)
+        llr = calibration.ratios(rows[:, order], trials, training.measures(trials))
         result = trials.scored(llr)
     formats.write_scores(training.output, result, formats=reader.scores.formats)
     click.echo(f"{len(result)} scores -> {training.output}")
@@ -379,13 +378,15 @@ def _trained(
     learnt_from = train_paths or paths
     key = formats.read_key(key_path, reader.key)
     scores = systems
+    asked = key
     if train_paths:
-        scores = [formats.read_scores(path, reader.scores) for path in train_paths]
+        scores = _read_systems(train_paths, reader)
+    elif not folds:  # the key is meant to cover only some of the trials
+        asked = key.subset(np.arange(len(key)))
     scores = [reader.matched(system, key) for system in scores]
-    # without training scores and folds the key is meant to cover only some of the trials
-    asked = key if train_paths or folds else key.subset(np.arange(len(key)))
     named = zip(map(str, learnt_from), scores, strict=True)
     rows, trials = stack_systems(named, asked, missing=reader.missing)
+    names = tuple(map(str, paths)) if len(paths) > 1 else ("score",)
     speakers = None
     with errors_of(None if len(paths) > 1 else learnt_from[0]):
         if folds:
@@ -396,7 +397,7 @@ def _trained(
         calibration = maps_of_scores.train_calibration(
             rows,
             trials,
-            tuple(map(str, paths)) if len(paths) > 1 else ("score",),
+            names,
             speakers,
             quality=training.measures(trials),
             columns=training.quality_columns,

@@ -23,6 +23,14 @@ from spkbase.errors import DataError, errors_of
 
 logger = logging.getLogger(__name__)
 
+_NEEDED = {
+    1: ("the speaker of each", "speakers=array, or a column of the data frame"),
+    2: (
+        "both speakers of each",
+        "speakers=(those of models, those of segments), two arrays; folds=0 needs none",
+    ),
+}
+
 
 def given_systems(
     systems: Any,
@@ -33,6 +41,7 @@ def given_systems(
     speakers: Any,
     *,
     n_speakers: int = 1,
+    missing: Missing = "error",
 ) -> tuple[dict[str, Scores], Key, dict[str, Any]]:
     """Return the scores of systems, their key and the speakers of models and segments.
 
@@ -44,6 +53,8 @@ def given_systems(
         Columns of a data frame: of ``label``, ``model`` and ``segment``.
     n_speakers : int
         How many speakers of each trial must be known where trials have no ids: 0, 1 or 2.
+    missing : {"error", "drop", "reject"}
+        What to do with scores of arrays that are NaN; see `Scores.acquired`.
 
     Raises
     ------
@@ -59,7 +70,11 @@ def given_systems(
     ids: Any = None
     if hasattr(systems, "columns") or scores:
         systems, key, ids, speakers = _of_frame(systems, key, scores, columns, speakers)
-    if not isinstance(systems, Mapping) or key is None or _has_lists([key, *systems.values()]):
+    if (
+        not isinstance(systems, Mapping)
+        or key is None
+        or any(isinstance(part, Trials) for part in (key, *systems.values()))
+    ):
         text = f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}"
         raise DataError(text, remedy="or arrays by name with labels=, or a data frame with scores=")
     if ids is None:
@@ -68,7 +83,9 @@ def given_systems(
     is_target = truth_of(key)
     check_index(labels=key, **systems)
     models, segments = ids
-    known = {name: Scores.from_ids(models, segments, part) for name, part in systems.items()}
+    known = {}
+    for name, part in systems.items():
+        known[name] = Scores.from_ids(models, segments, part, missing=missing)
     return known, Key.from_ids(models, segments, is_target), _speaker_maps(speakers, ids)
 
 
@@ -143,11 +160,7 @@ def _check_known(speakers: Any, n_speakers: int) -> None:
     pair = speakers if _is_pair(speakers) else (speakers,)
     n_known = sum(np.ndim(side) == 1 for side in pair)
     if n_known < n_speakers:
-        needed = "the speaker of each"
-        remedy = "speakers=array, or a column of the data frame"
-        if n_speakers > 1:
-            needed = "both speakers of each"
-            remedy = "speakers=(those of models, those of segments), two arrays; folds=0 needs none"
+        needed, remedy = _NEEDED[n_speakers]
         text = f"the speakers are not known: trials without ids need {needed}"
         raise UnknownSpeakersError(text, remedy=remedy)
 
@@ -160,19 +173,18 @@ def _speaker_maps(speakers: Any, ids: Sequence[Any]) -> dict[str, Any]:
         maps[name] = side
         if np.ndim(side) == 1 and len(names):
             owners = [str(owner) for owner in column_of(side, "speakers")]
-            maps[name] = dict(zip(names, owners, strict=True))
-            if len(set(zip(names, owners, strict=True))) > len(maps[name]):
-                raise DataError(f"an id has two {name.replace('_', ' ')}: check the columns")
+            pairs = set(zip(names, owners, strict=False))
+            maps[name] = dict(pairs)
+            if len(owners) != len(names) or len(pairs) > len(maps[name]):
+                text = f"expected one speaker of each id of {len(names)} trials, got {len(owners)}"
+                raise DataError(
+                    text, remedy="give a speaker of each trial, the same for the same id"
+                )
     return maps
 
 
 def _is_pair(speakers: Any) -> bool:
     return isinstance(speakers, tuple) and len(speakers) == 2
-
-
-def _has_lists(parts: Sequence[Any]) -> bool:
-    """Return whether some are lists of trials, which have ids, in the place of arrays."""
-    return any(isinstance(part, Trials) for part in parts)
 
 
 def _column(role: str, titles: Sequence[str], name: str | None) -> str | None:

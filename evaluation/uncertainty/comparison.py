@@ -495,7 +495,9 @@ def compare(
     True
     """
     columns = {"label": label, "model": model, "segment": segment}
-    systems, key, maps = given_systems(systems, key, labels, scores, columns, speakers)
+    systems, key, maps = given_systems(
+        systems, key, labels, scores, columns, speakers, missing=missing
+    )
     if not systems:
         raise DataError("expected at least one system to compare, got none")
     resampling = Resampling(resamples, seed, level)

@@ -223,6 +223,11 @@ def test_folds_make_cllr_honest_and_rejected_trials_stay_rejected():
     dropped = ev.calibrate(fewer, KEY, speakers="/", missing="drop")
     assert len(dropped.scores) == len(TRUTH) - 1
     assert rejected.affine == dropped.affine
+    gap = A.copy()
+    gap[7] = np.nan
+    for missing, expected in (("reject", rejected), ("drop", dropped)):
+        found = ev.calibrate(gap, labels=TRUTH, speakers=OWNERS, missing=missing)
+        np.testing.assert_allclose(found.scores, expected.scores.values)
 
 
 # quality measures
@@ -339,7 +344,11 @@ MISTAKES = {
     ),
     "two speakers of an id": (
         lambda: ev.calibrate(FRAME, score="a", label="same", speakers=(OWNERS[1], OWNERS[1])),
-        "an id has two model speakers",
+        "the same for the same id",
+    ),
+    "speakers of fewer trials": (
+        lambda: ev.calibrate(A, labels=TRUTH, speakers=(OWNERS[0][1:], OWNERS[1][1:])),
+        "one speaker of each id of 432 trials, got 431",
     ),
     "key and labels": (lambda: ev.calibrate(SCORES["a"], KEY, TRUTH), "got both"),
     "no labels": (lambda: ev.fuse({"a": A}, folds=0), "expected Scores by name and a Key"),
@@ -386,6 +395,10 @@ MISTAKES = {
     "quality without ids": (
         lambda: ev.calibrate(A, labels=TRUTH, speakers=OWNERS, quality=QUALITY),
         "432 of 432 models without a finite seconds",
+    ),
+    "three measures of a trial": (
+        lambda: trained(quality={"seconds": (SECONDS, SECONDS, SECONDS)}),
+        "as a mapping of ids to numbers, got tuple",
     ),
     "one norm for all": (
         lambda: trained(quality={"norm": dict.fromkeys(SECONDS, 1.0)}),
