@@ -52,7 +52,7 @@ from evaluation.trials import (
     stack_systems,
     warn_of_repeats,
 )
-from spkbase.errors import DataError
+from spkbase.errors import DataError, few
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
@@ -134,7 +134,7 @@ class Calibration:
         titles = [*getattr(systems, "columns", systems)]
         too_many = isinstance(systems, Mapping) and len(titles) > len(names)
         if too_many or not set(names) <= set(titles):
-            text = f"expected the systems {', '.join(names)}, got {', '.join(map(str, titles))}"
+            text = f"expected the systems {few(names)}, got {few(titles)}"
             raise DataError(text, remedy="give each system that it was trained on, by its name")
         return {name: systems[name] for name in names}
 
@@ -215,11 +215,7 @@ def calibrate(
     chosen = []
     if hasattr(scores, "columns") or isinstance(scores, Mapping):
         titles = [str(title) for title in getattr(scores, "columns", scores)]
-        column = score or known_column("score", titles, remedy="name the one that counts: score={}")
-        if column is None:
-            text = f"expected a column of scores, got {', '.join(titles)}"
-            raise DataError(text, remedy="score='plda' names it; fuse takes several systems")
-        chosen = [column]
+        chosen = [score or known_column("score", titles, remedy="name it: score={}") or "score"]
     return fuse(scores, key, labels, scores=chosen, **options)
 
 
@@ -297,7 +293,7 @@ def fuse(
         if not (folds or quality or isinstance(systems, Scores)):
             affine = train_affine(systems, key, labels, prior=prior, ridge=ridge)
             return Calibration(affine, _training=(np.ravel(systems), None))
-        if isinstance(systems, Scores) or np.ndim(systems) == 1:
+        if np.ndim(systems) < 2:
             systems = {"score": systems}
     columns = {"label": label, "model": model, "segment": segment}
     given = (systems, key, labels, scores, columns, speakers)

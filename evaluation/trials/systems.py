@@ -142,7 +142,7 @@ def _of_frame(
     unknown = [name for name in scores if name not in titles]
     if unknown or not scores:
         text = f"expected columns of scores among {', '.join(titles)}, got {list(scores)}"
-        raise DataError(text, remedy="scores=['a', 'b'] names them")
+        raise DataError(text, remedy="name the columns that hold scores")
     chosen = {role: _column(role, titles, name) for role, name in columns.items()}
     if key is None and chosen["label"]:
         key = frame[chosen["label"]]

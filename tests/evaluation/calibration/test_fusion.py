@@ -371,7 +371,7 @@ MISTAKES = {
     "two folds": (lambda: trained(folds=2), "at least 3 folds"),
     "more folds than people": (lambda: trained(folds=13), "got 12 and 13"),
     "frame without scores": (lambda: ev.fuse(FRAME), "expected columns of scores among"),
-    "frame of two systems": (lambda: ev.calibrate(FRAME), "expected a column of scores"),
+    "frame of two systems": (lambda: ev.calibrate(FRAME), "expected columns of scores among"),
     "an utterance without quality": (
         lambda: trained(quality={"seconds": LACKING}),
         r"1 of 36 segments without a finite seconds: 's03/2'",
