@@ -296,8 +296,16 @@ def fuse(
         if np.ndim(systems) < 2:
             systems = {"score": systems}
     columns = {"label": label, "model": model, "segment": segment}
-    given = (systems, key, labels, scores, columns, speakers)
-    lists, truth, maps = given_systems(*given, n_speakers=2 * bool(folds), missing=missing)
+    lists, truth, maps = given_systems(
+        systems,
+        key,
+        labels,
+        scores,
+        columns,
+        speakers,
+        n_speakers=2 * bool(folds),
+        missing=missing,
+    )
     values, trials = stack_systems(lists.items(), truth, missing=missing)
     warn_of_repeats(dict(zip(lists, values.T, strict=True)))
     people = None

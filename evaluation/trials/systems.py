@@ -81,7 +81,7 @@ def given_systems(
         _check_known(speakers, n_speakers)
         ids = [[f"trial {row}" for row in range(len(key))]] * 2
     is_target = truth_of(key)
-    check_index(labels=key, **systems)
+    check_index(**{**systems, "the labels": key})
     models, segments = ids
     known = {}
     for name, part in systems.items():

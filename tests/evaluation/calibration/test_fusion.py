@@ -129,6 +129,10 @@ def test_every_form_of_the_arguments_gives_the_same():
         assert isinstance(result.scores, np.ndarray)
         np.testing.assert_allclose(result.scores, by_hand)
         np.testing.assert_allclose(result.affine.weights, expected.affine.weights)
+    owner = dict(zip(IDS[0] + IDS[1], [*OWNERS[0], *OWNERS[1]], strict=True))
+    for speakers in (owner, lambda name: name[:3], (owner, "/")):
+        result = ev.fuse(SCORES, labels=KEY, speakers=speakers, seed=3)
+        np.testing.assert_array_equal(result.scores.values, by_hand)
     one = ev.calibrate(SCORES["a"], KEY, speakers="/")
     assert len(one.affine.weights) == 1
     for result in (
@@ -349,6 +353,12 @@ MISTAKES = {
     "speakers of fewer trials": (
         lambda: ev.calibrate(A, labels=TRUTH, speakers=(OWNERS[0][1:], OWNERS[1][1:])),
         "one speaker of each id of 432 trials, got 431",
+    ),
+    "key first": (lambda: ev.calibrate(KEY, SCORES["a"]), "expected Scores by name and a Key"),
+    "no key": (lambda: ev.calibrate(SCORES["a"]), "expected Scores by name and a Key"),
+    "a system called labels": (
+        lambda: ev.fuse({"labels": FRAME["a"]}, FRAME["same"][::-1], speakers=OWNERS),
+        "labels and the labels with the same index",
     ),
     "key and labels": (lambda: ev.calibrate(SCORES["a"], KEY, TRUTH), "got both"),
     "no labels": (lambda: ev.fuse({"a": A}, folds=0), "expected Scores by name and a Key"),
