@@ -257,7 +257,7 @@ def fuse(
     quality : mapping of str to measures, optional
         Quality measures by name, such as ``{"duration": {id: seconds}}``: a number of each model and segment by id; or
         a pair of these, as `cohort_means` gives it.
-    quality_columns : sequence of str, optional
+    quality_columns : str, or sequence of str, optional
         Columns that they form, such as ``"log(min duration)"``; by default ``"min NAME"`` and ``"max NAME"`` of each.
         See `evaluation.calibration.quality`.
     folds : int
@@ -366,6 +366,8 @@ def train_calibration(
         With "reject", scores of minus infinity were rejected, and have no part in training.
     """
     quality = quality or {}
+    if isinstance(columns, str):
+        columns = (columns,)
     columns = tuple(columns) or default_columns(quality)
     check_columns(quality, columns)
     rows = np.column_stack([values, columns_of_trials(quality, columns, key)])

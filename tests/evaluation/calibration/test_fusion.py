@@ -249,6 +249,12 @@ def test_measures_of_models_and_segments_form_columns():
     assert columns_of_trials({"q": series}, ["max q"], trials).ravel().tolist() == [2, 2, 3]
 
 
+def test_a_single_column_may_be_a_text():
+    named = trained(quality=QUALITY, quality_columns=LOG[0])
+    assert named.quality == tuple(LOG)
+    assert named.affine == trained(quality=QUALITY, quality_columns=LOG).affine
+
+
 def test_cohort_means_are_those_of_the_highest_scores():
     rng = np.random.default_rng(2)
     matrix = rng.normal(size=(24, 10))
