@@ -90,7 +90,13 @@ class Calibration:
         return (self.affine.names or unnamed)[:n_systems]
 
     def apply(
-        self, systems: Any, *, quality: Measures | None = None, missing: Missing = "error"
+        self,
+        systems: Any,
+        *,
+        quality: Measures | None = None,
+        model: str | None = None,
+        segment: str | None = None,
+        missing: Missing = "error",
     ) -> Any:
         """Return the log-likelihood ratios of other trials.
 
@@ -99,7 +105,9 @@ class Calibration:
         systems : Scores, mapping of str to Scores or array_like, array_like of shape (N,) or (N, K), or data frame
             Scores of the same systems, joined by id and by name. A matrix has the systems in the order of `systems`.
         quality : mapping of str to measures, optional
-            The measures that it was trained with, see `fuse`; a data frame then has columns of ids of known names.
+            The measures that it was trained with, see `fuse`.
+        model, segment : str, optional
+            Columns of ids of a data frame, by which measures are joined; those of known names by default.
         missing : {"error", "drop", "reject"}
             What to do with trials of the first of `Scores` that another system did not score.
 
@@ -125,7 +133,10 @@ class Calibration:
             return trials.scored(self.ratios(values, trials, quality))
         check_index(**given)
         columns = [numbers_of(column, f"scores of {name}") for name, column in given.items()]
-        of_frame = Trials.from_frame(systems) if self.quality else None
+        of_frame = None
+        if self.quality:
+            ids = {role: name for role, name in (("model", model), ("segment", segment)) if name}
+            of_frame = Trials.from_frame(systems, **ids)
         return self.ratios(np.column_stack(columns), of_frame, quality)
 
     def _by_name(self, systems: Any) -> dict[str, Any]:

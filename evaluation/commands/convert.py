@@ -215,10 +215,8 @@ class Training:
         if self.quality_vectors is not None:
             vectors = read_embeddings(self.quality_vectors)
             measures["norm"] = dict(zip(vectors.ids, vectors.norms().tolist(), strict=True))
-        cohorts = []
-        for path in (self.model_cohort, self.segment_cohort):
-            if path is not None:
-                cohorts.append(formats.read_scores(path, self.reader.scores))
+        paths = (self.model_cohort, self.segment_cohort)
+        cohorts = [formats.read_scores(path, self.reader.scores) for path in paths if path]
         if len(cohorts) == 1:
             raise click.UsageError("a quality measure needs --model-cohort and --segment-cohort")
         if cohorts:

@@ -198,8 +198,8 @@ def test_no_trial_is_scored_by_a_fit_that_saw_its_speakers(speaker):
     spoilt[mine] = np.where(TRUTH[mine], -9.0, 9.0) + 20 * A[mine]
     systems = {"a": ev.Scores.from_ids(*IDS, spoilt), "b": SCORES["b"]}
     after = ev.fuse(systems, KEY, speakers="/", quality=QUALITY)
-    rows = np.column_stack([A, B, before_columns()])[mine]
-    moved = np.column_stack([spoilt, B, before_columns()])[mine]
+    rows = np.column_stack([A, B, both_sides()])[mine]
+    moved = np.column_stack([spoilt, B, both_sides()])[mine]
     difference = after.scores.values[mine] - before.scores.values[mine]
     # each trial's map is unchanged: what changed is its own score times the weight of the first system
     slopes = difference / (moved[:, 0] - rows[:, 0])
@@ -210,7 +210,7 @@ def test_no_trial_is_scored_by_a_fit_that_saw_its_speakers(speaker):
     assert other.any()
 
 
-def before_columns():
+def both_sides():
     sides = [np.array([SECONDS[name] for name in side]) for side in IDS]
     return np.column_stack([np.minimum(*sides), np.maximum(*sides)])
 
@@ -247,6 +247,20 @@ def test_measures_of_models_and_segments_form_columns():
     np.testing.assert_allclose(columns_of_trials({"q": pair}, columns, trials), expected)
     series = pandas.Series({"m": 2.0, "n": 3.0, "t": 1.0})
     assert columns_of_trials({"q": series}, ["max q"], trials).ravel().tolist() == [2, 2, 3]
+
+
+def test_measures_of_data_frames_are_joined_by_their_columns_of_ids():
+    frame = FRAME.rename(columns={"model": "who", "segment": "tested"})
+    columns = {"score": "a", "label": "same", "model": "who", "segment": "tested"}
+    found = ev.calibrate(frame, **columns, speakers=OWNERS, quality=QUALITY)
+    np.testing.assert_allclose(found.scores, WITH_QUALITY.scores.values)
+    new = frame.assign(a=A + 0.01, who="new " + frame["who"])
+    renamed = {f"new {name}": seconds for name, seconds in SECONDS.items()} | SECONDS
+    applied = found.apply(new, quality={"seconds": renamed}, model="who", segment="tested")
+    rows = np.column_stack([A + 0.01, both_sides()])
+    np.testing.assert_allclose(applied, found.affine(rows))
+    with pytest.raises(DataError, match=r"name the columns: model=\.\.\., segment="):
+        found.apply(new, quality={"seconds": renamed})
 
 
 def test_a_single_column_may_be_a_text():
