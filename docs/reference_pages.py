@@ -73,6 +73,7 @@ FIRST = {
         "zebra",
         "d_sys",
     ),
+    "evaluation.calibration": ("calibrate", "fuse", "Calibration", "load_calibration"),
     "evaluation.uncertainty": (
         "evaluate",
         "compare",

@@ -14,7 +14,16 @@ Examples
 True
 """
 
-from evaluation.calibration import apply_affine, s_norm, train_affine
+from evaluation.calibration import (
+    Calibration,
+    apply_affine,
+    calibrate,
+    cohort_means,
+    fuse,
+    load_calibration,
+    s_norm,
+    train_affine,
+)
 from evaluation.embeddings import Embeddings, cosine_scores, read_embeddings
 from evaluation.forensics import Bounds, dev_pav, elub, invariance_bounds, train_kernel
 from evaluation.formats import (
@@ -85,6 +94,7 @@ __all__ = [
     "FORMATS",
     "METRICS",
     "Bounds",
+    "Calibration",
     "Embeddings",
     "Evaluation",
     "Format",
@@ -98,7 +108,9 @@ __all__ = [
     "act_dcf",
     "apply_affine",
     "auc",
+    "calibrate",
     "cllr",
+    "cohort_means",
     "compare",
     "confidence_intervals",
     "cosine_scores",
@@ -114,9 +126,11 @@ __all__ = [
     "evaluate_groups",
     "evaluate_systems",
     "extrapolate",
+    "fuse",
     "identification",
     "invariance_bounds",
     "linkability",
+    "load_calibration",
     "match_ids",
     "min_cllr",
     "min_dcf",

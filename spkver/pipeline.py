@@ -130,7 +130,7 @@ def score_without_prompts(trials: Trials, score: Callable[[Trials], Scores]) -> 
     values = score(Trials(table, trials.segment_ids, models[first], trials.segments[first])).values[
         rows
     ]
-    return Scores(trials.model_ids, trials.segment_ids, trials.models, trials.segments, values)
+    return trials.scored(values)
 
 
 def gmm_scores(
@@ -164,13 +164,7 @@ def scores_of(
 
     def read(path: Path) -> Scores:
         scores = read_scores(path)
-        return Scores(
-            trials.model_ids,
-            trials.segment_ids,
-            trials.models,
-            trials.segments,
-            align(scores, trials),
-        )
+        return trials.scored(align(scores, trials))
 
     return run.stage(
         f"scores of {system}",

@@ -180,6 +180,7 @@ def place(tmp_path_factory):
         "side.csv",
         ["speaker,sex", *(f"{speaker}/m,{'fm'[n % 2]}" for n, speaker in enumerate(SPEAKERS))],
     )
+    write("utt2dur", (f"{one} {draw.uniform(2, 20):.2f}" for one in sorted({*sum(pairs, ())})))
     write("text", (f"{segment} one two three" for segment in segments))
     write(
         "text_heard", (f"{segment} one {draw.choice(['two', 'too'])} three" for segment in segments)
@@ -206,6 +207,9 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         passes("linkability", "-s", "scores.txt", "-k", "key.txt", "-o", "exp/a", "--bootstrap", 20)
+        quality = ("--quality", "utt2dur", "--quality-columns", "log(min utt2dur)")
+        fusion = ("-s", "lda.txt", "-s", "plda.txt", "--train-key", "key.txt", *quality)
+        passes("fuse", *fusion, "--save", "fusion.json", "-o", "fused.txt")
         for name in ("exp/b", "exp/c", "exp/d", "linkability"):
             shutil.copytree("exp/a", name)
     return folder

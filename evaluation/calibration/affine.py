@@ -153,14 +153,20 @@ def train_affine(
     if columns is not None and not names:
         names = tuple(map(str, columns))
     affine = fit_affine(target, nontarget, prior=prior, ridge=ridge, names=names)
-    if min(affine.weights) < 0:
+    warn_of_inversion(affine)
+    return affine
+
+
+def warn_of_inversion(affine: Affine, n_quality: int = 0) -> None:
+    """Warn of negative weights of systems; the last columns are quality measures, whose weights may have any sign."""
+    scored = affine.weights[: len(affine.weights) - n_quality]
+    if min(scored) < 0:
         subject = "the calibration"
-        negative = [name for name, weight in zip(names, affine.weights, strict=False) if weight < 0]
+        negative = [name for name, weight in zip(affine.names, scored, strict=False) if weight < 0]
         if negative:
             subject += f" of {few(negative)}"
-        weights = ", ".join(f"{weight:.3g}" for weight in affine.weights)
+        weights = ", ".join(f"{weight:.3g}" for weight in scored)
         logger.warning("%s has a negative slope: weights %s", subject, weights)
-    return affine
 
 
 def _rows_by_class(rows: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -269,6 +275,7 @@ def cross_validate_affine(
     seed: int = 0,
     ridge: float = 0.0,
     names: tuple[str, ...] = (),
+    n_quality: int = 0,
     tell: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:
     """Calibrate each trial with a map trained on other speakers only.
@@ -294,6 +301,8 @@ def cross_validate_affine(
         Deals the speakers.
     names : tuple of str, optional
         Names of the systems, for errors.
+    n_quality : int
+        The number of last columns that are quality measures, whose weights may be negative.
     tell : callable, optional
         Called, in place of a warning, with the number of pairs of folds whose calibration has a negative slope, and
         the number of all pairs.
@@ -345,7 +354,7 @@ def cross_validate_affine(
             parts = scores[trained & is_target], scores[trained & ~is_target]
             affine = fit_affine(*parts, prior=prior, ridge=ridge, names=names)
         result[tested] = apply_affine(affine, scores[tested])
-        inverted.append(min(affine.weights) < 0)
+        inverted.append(min(affine.weights[: len(affine.weights) - n_quality]) < 0)
     if tell is not None:
         tell(sum(inverted), len(inverted))
     elif any(inverted):
@@ -357,7 +366,7 @@ def cross_validate_affine(
     return result
 
 
-def save_affine(path: str | Path, affine: Affine) -> None:
+def save_affine(path: str | Path, affine: Affine, quality: Sequence[str] = ()) -> None:
     """Write a calibration or fusion as JSON, atomically and with all digits.
 
     Parameters
@@ -366,8 +375,13 @@ def save_affine(path: str | Path, affine: Affine) -> None:
         The file.
     affine : Affine
         See `train_affine`.
+    quality : sequence of str, optional
+        Names of the last columns, if they are of quality measures.
     """
-    write_json(path, {"format": _FORMAT, "version": _VERSION, **affine.__dict__})
+    content: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, **affine.__dict__}
+    if quality:
+        content["quality"] = quality
+    write_json(path, content)
 
 
 def load_affine(path: str | Path) -> Affine:
@@ -381,25 +395,29 @@ def load_affine(path: str | Path) -> Affine:
     Raises
     ------
     DataError
-        With the file, if it cannot be read or holds something else.
+        With the file, if it cannot be read, needs quality measures, or holds something else.
     """
-    content = load_json(path)
-    with suppress(KeyError, TypeError, ValueError):
-        weights = tuple(map(float, content["weights"]))
-        affine = Affine(
-            weights,
-            float(content["offset"]),
-            float(content["prior"]),
-            tuple(map(str, content["names"])),
+    affine, quality = read_affine(path)
+    if quality:
+        raise DataError(
+            "expected no quality measures", file=path, remedy="load_calibration reads it"
         )
+    return affine
+
+
+def read_affine(path: str | Path) -> tuple[Affine, tuple[str, ...]]:
+    """Return what `save_affine` wrote: the map, and the columns of quality measures; errors as `load_affine`."""
+    content = load_json(path)
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        weights = tuple(map(float, content["weights"]))
+        names = tuple(map(str, content["names"]))
+        affine = Affine(weights, float(content["offset"]), float(content["prior"]), names)
+        quality = tuple(map(str, content.get("quality", ())))
         known = (content["format"], content["version"]) == (_FORMAT, _VERSION)
-        if (
-            known
-            and weights
-            and np.isfinite([*weights, affine.offset]).all()
-            and 0 < affine.prior < 1
-        ):
-            return affine
+        fits = names[len(names) - len(quality) :] == quality and len(quality) < len(weights)
+        numbers = [*weights, affine.offset]
+        if known and fits and np.isfinite(numbers).all() and 0 < affine.prior < 1:
+            return affine, quality
     text = (
         f"expected '{_FORMAT}' of version {_VERSION}: finite weights and offset, a prior and names"
     )

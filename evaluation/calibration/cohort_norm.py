@@ -261,13 +261,46 @@ def s_norm(
     )
 
 
-def _list_moments(scores: Scores, cohort: Scores, side: Side, top: int | None) -> Moments:
-    """Moments of each id of `scores`, from a list of cohort scores whose number may differ."""
+def cohort_means(
+    trials: Trials, model_cohort: Scores, segment_cohort: Scores, *, top: int | None = 300
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the mean cohort score of each model and of each segment, a quality measure for `evaluation.fuse`.
+
+    Parameters
+    ----------
+    trials : Trials
+        Trials, such as a key or scores.
+    model_cohort, segment_cohort : Scores
+        See `s_norm`.
+    top : int, optional
+        Use the highest `top` cohort scores of each model and of each segment only; all if None.
+
+    Returns
+    -------
+    models, segments : dict of str to float
+
+    Errors as for `s_norm`.
+
+    Examples
+    --------
+    >>> models = Scores.from_ids(["m", "m", "m"], ["c1", "c2", "c3"], [1.0, 3.0, -5.0])
+    >>> segments = Scores.from_ids(["c1", "c2"], ["s", "s"], [0.0, 1.0])
+    >>> cohort_means(Trials.from_ids(["m"], ["s"]), models, segments, top=2)
+    ({'m': 2.0}, {'s': 0.5})
+    """
+    models = _list_moments(trials, model_cohort, "model", top)[0].tolist()
+    segments = _list_moments(trials, segment_cohort, "segment", top)[0].tolist()
+    means_of_models = dict(zip(trials.model_ids.tolist(), models, strict=True))
+    return means_of_models, dict(zip(trials.segment_ids.tolist(), segments, strict=True))
+
+
+def _list_moments(trials: Trials, cohort: Scores, side: Side, top: int | None) -> Moments:
+    """Moments of each id of `trials`, from a list of cohort scores whose number may differ."""
     least = 2 if top is None else top
     if least < 2:
         raise DataError(f"expected at least 2 cohort scores, got {top}")
-    ids = getattr(scores, f"{side}_ids")
-    used = np.unique(getattr(scores, f"{side}s"))
+    ids = getattr(trials, f"{side}_ids")
+    used = np.unique(getattr(trials, f"{side}s"))
 
     def refuse(wrong: np.ndarray, reason: str) -> None:
         names = ids[used[wrong]].tolist()

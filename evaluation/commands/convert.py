@@ -14,23 +14,22 @@ import numpy as np
 from evaluation import calibration as maps_of_scores
 from evaluation import formats
 from evaluation.commands import shared
+from evaluation.embeddings import read_embeddings
 from evaluation.trials import (
     Key,
-    Missing,
     Scores,
+    Trials,
     TrialSpeakers,
     doubt_speakers,
-    find_rows,
     find_speakers,
     read_speakers,
-    scores_of_trials,
+    stack_systems,
 )
 from spkbase.console import FILE, Command, choice_option, number_option, path_option
 from spkbase.errors import DataError, errors_of
 
 logger = logging.getLogger(__name__)
 
-_DISTINCT = 0.9  # from this share of distinct scores on, equal ones are not chance
 _EXCHANGED = 1.0  # improvement by another order, in interquartile ranges
 
 _out_option = path_option(
@@ -178,6 +177,16 @@ class Training:
         Target prior to train for, and penalty on the weights.
     save : Path or None
         Where the map is written.
+    quality : tuple of Path
+        Files of quality measures; see `evaluation.calibration.read_quality`.
+    quality_vectors : Path or None
+        Vectors, whose norm is a measure.
+    quality_columns : tuple of str
+        Columns of measures of a trial; see `evaluation.calibration.quality`.
+    model_cohort, segment_cohort : Path or None
+        Scores against a cohort, whose mean is a measure.
+    top : int
+        How many of the highest are averaged.
     reader : shared.Reader
         How scores and keys are read.
     output : Path
@@ -191,8 +200,28 @@ class Training:
     prior: float
     ridge: float
     save: Path | None
+    quality: tuple[Path, ...]
+    quality_vectors: Path | None
+    quality_columns: tuple[str, ...]
+    model_cohort: Path | None
+    segment_cohort: Path | None
+    top: int
     reader: shared.Reader
     output: Path
+
+    def measures(self, trials: Trials) -> dict[str, Any]:
+        """Return the quality measures of the recordings of trials."""
+        measures: dict[str, Any] = maps_of_scores.read_quality(self.quality)
+        if self.quality_vectors is not None:
+            vectors = read_embeddings(self.quality_vectors)
+            measures["norm"] = dict(zip(vectors.ids, vectors.norms().tolist(), strict=True))
+        paths = (self.model_cohort, self.segment_cohort)
+        cohorts = [formats.read_scores(path, self.reader.scores) for path in paths if path]
+        if len(cohorts) == 1:
+            raise click.UsageError("a quality measure needs --model-cohort and --segment-cohort")
+        if cohorts:
+            measures["cohort"] = maps_of_scores.cohort_means(trials, *cohorts, top=self.top)
+        return measures
 
 
 _training_options = shared.gathered(
@@ -211,7 +240,23 @@ _training_options = shared.gathered(
         default=0.0,
         help="Penalty on the weights; above 0 scores may separate the classes without error.",
     ),
-    path_option("--save", help="Write the calibration to this JSON file."),
+    path_option("--save", help="Write the calibration, of all trials, to this JSON file."),
+    path_option(
+        "--quality",
+        multiple=True,
+        help="Quality measure: lines 'id number', as utt2dur, which names it; repeatable.",
+    ),
+    path_option("--quality-vectors", help="Vectors of utterances: their norm as a measure, norm."),
+    click.option(
+        "--quality-columns",
+        multiple=True,
+        help="Column of measures, as 'log(min utt2dur)' or 'segment norm'; repeatable. Default: min and max of each.",
+    ),
+    path_option(
+        "--model-cohort", help="Scores 'model cohort score': their mean as a measure, cohort."
+    ),
+    path_option("--segment-cohort", help="Scores 'cohort segment score', for the same."),
+    number_option("--cohort-size", "top", default=300, least=2, help="Highest cohort scores used."),
     shared.reader_options(),
     _out_option,
 )
@@ -231,7 +276,8 @@ def calibrate(
     """Turn scores into natural log-likelihood ratios by an affine map (logistic regression).
 
     Three ways: train on other scores (--train-scores, --train-key), apply a saved calibration (--calibration), or
-    cross-validate by speaker on the key of the scores (-k); its trials are written.
+    cross-validate by speaker on the key of the scores (-k); its trials are written, and --save writes the map of all.
+    Quality measures (--quality and so on) move the ratios of short or noisy recordings.
 
     Example:
       spkver-eval calibrate -s scores.txt --train-scores dev.txt --train-key dev_key.txt -o calibrated.txt
@@ -247,13 +293,9 @@ def calibrate(
         )
     if key is None:
         train_paths = () if train_scores is None else (train_scores,)
-        _train_or_apply((scores,), train_paths, training)
-        return
-    if training.save is not None:
-        raise click.UsageError(
-            "cross-validation trains several calibrations: there is none to --save"
-        )
-    _cross_validate((scores,), key, folds, training)
+        _calibrate((scores,), train_paths, training.train_key, 0, training)
+    else:
+        _calibrate((scores,), (), key, folds, training)
 
 
 @click.command(cls=Command)
@@ -273,8 +315,8 @@ def fuse(
     """Fuse the scores of several systems into log-likelihood ratios by logistic regression.
 
     Without --train-scores, the fusion is trained on the systems' scores of --train-key; with --cross-validate, each of
-    these trials is fused by those of other speakers only. Trials are joined by their ids; each system must
-    score those of the first.
+    these trials is fused by those of other speakers only, and --save writes the fusion of all. Trials are joined by
+    their ids; each system must score those of the first. Quality measures (--quality and so on) are more columns.
 
     Example:
       spkver-eval fuse -s a.txt -s b.txt --train-scores da.txt --train-scores db.txt --train-key key.txt -o ab.txt
@@ -285,58 +327,40 @@ def fuse(
         raise click.UsageError(
             f"expected --train-scores for each of {len(scores)} systems, got {len(train_scores)}"
         )
-    if folds is None:
-        _train_or_apply(scores, train_scores, training)
-        return
-    if training.train_key is None or train_scores or training.save is not None:
-        text = (
-            "--cross-validate uses the systems' scores of --train-key, and trains several fusions"
-        )
-        raise click.UsageError(f"{text}: leave out --calibration, --train-scores and --save")
-    _cross_validate(scores, training.train_key, folds, training)
+    if folds is not None and (training.train_key is None or train_scores):
+        text = "--cross-validate uses the systems' scores of --train-key"
+        raise click.UsageError(f"{text}: leave out --calibration and --train-scores")
+    _calibrate(scores, train_scores, training.train_key, folds or 0, training)
 
 
-def _cross_validate(
-    paths: tuple[Path, ...], key_path: Path, folds: int, training: Training
+def _calibrate(
+    paths: tuple[Path, ...],
+    train_paths: tuple[Path, ...],
+    key_path: Path | None,
+    folds: int,
+    training: Training,
 ) -> None:
-    """Calibrate one system or fuse several, each trial by the trials of other speakers."""
-    shared.warn_of_repeats(paths)
-    systems = _read_systems(paths, training.reader)
-    key = formats.read_key(key_path, training.reader.key)
-    systems = [training.reader.matched(system, key) for system in systems]
-    rows, trials = _training_rows(systems, key, paths, training.reader)
-    with errors_of(None if len(paths) > 1 else paths[0]):
-        llr = maps_of_scores.cross_validate_affine(
-            rows,
-            trials.is_target,
-            _speakers_of_folds(trials, training.maps),
-            folds=folds,
-            seed=training.seed,
-            names=_names(paths),
-            prior=training.prior,
-            ridge=training.ridge,
-        )
-        _write(training.output, trials, llr, training.reader)
-
-
-def _train_or_apply(
-    paths: tuple[Path, ...], train_paths: tuple[Path, ...], training: Training
-) -> None:
-    """Calibrate one system or fuse several, with a map trained on a key, or a saved one."""
+    """Calibrate one system or fuse several, by a map trained on a key, by several of its folds, or by a saved map."""
     shared.warn_of_repeats(paths)
     shared.warn_of_repeats(train_paths)
     reader = training.reader
     systems = _read_systems(paths, reader)
-    if training.train_key is not None:
-        affine = _trained(systems, paths, train_paths, training.train_key, training)
-        order = list(range(len(systems)))
+    order: Any = slice(None)
+    if key_path is not None:
+        calibration = _trained(systems, paths, train_paths, key_path, folds, training)
     elif training.calibration is not None:
-        affine = maps_of_scores.load_affine(training.calibration)
-        order = _order_of(affine.names, paths, training.calibration)
+        calibration = maps_of_scores.load_calibration(training.calibration)
+        order = _order_of(calibration.systems, paths, training.calibration)
     if training.save is not None:
-        maps_of_scores.save_affine(training.save, affine)
-    rows, trials = _stacked(systems, systems[0], paths, reader.missing)
-    _write(training.output, trials, maps_of_scores.apply_affine(affine, rows[:, order]), reader)
+        calibration.save(training.save)
+    result = calibration.scores
+    if result is None:
+        named = zip(map(str, paths), systems, strict=True)
+        rows, trials = stack_systems(named, systems[0].trials(), missing=reader.missing)
+        llr = calibration.ratios(rows[:, order], trials, training.measures(trials))
+        result = trials.scored(llr)
+    formats.write_scores(training.output, result, formats=reader.scores.formats)
+    click.echo(f"{len(result)} scores -> {training.output}")
 
 
 def _trained(
@@ -344,65 +368,53 @@ def _trained(
     paths: tuple[Path, ...],
     train_paths: tuple[Path, ...],
     key_path: Path,
+    folds: int,
     training: Training,
-) -> maps_of_scores.Affine:
-    """Train the map on the scores of a key, and warn if they are the scores that it is applied to."""
+) -> maps_of_scores.Calibration:
+    """Train the map on the scores of a key."""
     reader = training.reader
     learnt_from = train_paths or paths
     key = formats.read_key(key_path, reader.key)
     scores = systems
+    asked = key
     if train_paths:
-        scores = [formats.read_scores(path, reader.scores) for path in train_paths]
+        scores = _read_systems(train_paths, reader)
+    elif not folds:  # the key is meant to cover only some of the trials
+        asked = key.subset(np.arange(len(key)))
     scores = [reader.matched(system, key) for system in scores]
-    # without training scores the key is meant to cover only some of the trials
-    asked = key if train_paths else key.subset(np.arange(len(key)))
-    rows, trained = _training_rows(scores, asked, learnt_from, reader)
+    named = zip(map(str, learnt_from), scores, strict=True)
+    rows, trials = stack_systems(named, asked, missing=reader.missing)
+    names = tuple(map(str, paths)) if len(paths) > 1 else ("score",)
+    speakers = None
     with errors_of(None if len(paths) > 1 else learnt_from[0]):
-        if len(paths) == 1:
-            reader.split(
-                (scores[0], trained), learnt_from[0], key_path
-            )  # joins again for its warnings
-        affine = maps_of_scores.train_affine(
-            rows[trained.is_target],
-            rows[~trained.is_target],
-            names=_names(paths),
+        if folds:
+            speakers = _speakers_of_folds(trials, training.maps)
+        elif len(paths) == 1:
+            # joins again for its warnings
+            reader.split((scores[0], trials), learnt_from[0], key_path)
+        calibration = maps_of_scores.train_calibration(
+            rows,
+            trials,
+            names,
+            speakers,
+            quality=training.measures(trials),
+            columns=training.quality_columns,
+            folds=folds,
+            seed=training.seed,
             prior=training.prior,
             ridge=training.ridge,
+            missing=reader.missing,
         )
-    tested = [reader.matched(system, key) for system in systems]
-    _warn_of_training(tested, scores, trained, paths, train_paths)
-    return affine
+    if train_paths:
+        tested = [reader.matched(system, key) for system in systems]
+        _warn_of_exchange(tested, scores, paths, train_paths)
+    return calibration
 
 
 def _read_systems(paths: tuple[Path, ...], reader: shared.Reader) -> list[Scores]:
     """Read the scores of each system, with the ids of the first."""
     systems = [formats.read_scores(path, reader.scores) for path in paths]
     return [reader.matched(system, systems[0]) for system in systems]
-
-
-def _training_rows(
-    systems: list[Scores], key: Key, paths: tuple[Path, ...], reader: shared.Reader
-) -> tuple[np.ndarray, Key]:
-    """Return the scores of each trial of the key by each system, without rejections, which have no scale."""
-    rows, trials = _stacked(systems, key, paths, reader.missing)
-    if reader.missing == "reject":
-        finite = np.isfinite(rows).all(axis=1)
-        rows = rows[finite]
-        trials = trials.subset(finite)
-    return rows, trials
-
-
-def _names(paths: tuple[Path, ...]) -> tuple[str, ...]:
-    """Return the names of fused systems; a single system has none."""
-    if len(paths) > 1:
-        return tuple(map(str, paths))
-    return ()
-
-
-def _write(output: Path, trials: Any, values: np.ndarray, reader: shared.Reader) -> None:
-    ids = trials.model_ids, trials.segment_ids, trials.models, trials.segments
-    formats.write_scores(output, Scores(*ids, values), formats=reader.scores.formats)
-    click.echo(f"{len(values)} scores -> {output}")
 
 
 def _speakers_of_folds(key: Key, maps: dict[str, Any]) -> TrialSpeakers:
@@ -414,38 +426,19 @@ def _speakers_of_folds(key: Key, maps: dict[str, Any]) -> TrialSpeakers:
     return find_speakers(key, **maps)
 
 
-def _warn_of_training(
+def _warn_of_exchange(
     systems: list[Scores],
     training: list[Scores],
-    key: Key,
     paths: tuple[Path, ...],
     train_paths: tuple[Path, ...],
 ) -> None:
-    """Warn if trials were trained on, or if training scores seem to belong to another system."""
-    shared_trials = int((find_rows(systems[0], key) >= 0).sum())
-    if shared_trials:
-        text = "are training trials too: results are optimistic (train on other trials, or cross-validate)"
-        logger.warning("%d of %d trials %s", shared_trials, len(systems[0]), text)
-    copied = _copied(systems[0].values, training[0].values)
-    if copied and not shared_trials:
-        text = "%d of %d training scores are among the scores, under other ids: were the trials renamed?"
-        logger.warning(text, copied, len(training[0]))
+    """Warn if training scores seem to belong to another system."""
     names = shared.distinct_names(paths)
-    trained = shared.distinct_names(train_paths or paths)
+    trained = shared.distinct_names(train_paths)
     exchanged = [*names] != [*trained] and sorted(names) == sorted(trained)
     if exchanged or _nearest(systems, training) != list(range(len(systems))):
         text = "the training scores look as if they were of the systems in another order: %s for %s"
         logger.warning(text, ", ".join(map(str, train_paths)), ", ".join(map(str, paths)))
-
-
-def _copied(values: np.ndarray, training: np.ndarray) -> int:
-    """Return how many training scores occur among others; 0 if few, or if repeated values may match by chance."""
-    copied = int(np.isin(training, values).sum())
-    n_distinct = len(np.unique(values)) + len(np.unique(training))
-    by_chance = n_distinct < _DISTINCT * (len(values) + len(training))
-    if by_chance or 2 * copied < len(training):
-        return 0
-    return copied
 
 
 def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:
@@ -470,7 +463,9 @@ def _nearest(systems: list[Scores], training: list[Scores]) -> list[int]:
 
 def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path) -> list[int]:
     """Return the positions of a fusion's systems among the given ones, by file name."""
-    trained = shared.distinct_names(tuple(map(Path, names or paths)))
+    if len(names) == len(paths) == 1:
+        return [0]
+    trained = shared.distinct_names(tuple(map(Path, names)))
     given = shared.distinct_names(paths)
     if sorted(trained) == sorted(given):
         if trained != given:
@@ -483,15 +478,3 @@ def _order_of(names: tuple[str, ...], paths: tuple[Path, ...], calibration: Path
         raise DataError(text, file=calibration, remedy="give the scores of the same systems")
     logger.warning("%s: %s (they are taken in this order)", calibration, text)
     return list(range(len(given)))
-
-
-def _stacked(
-    systems: list[Scores], trials: Any, paths: tuple[Path, ...], missing: Missing
-) -> tuple[np.ndarray, Any]:
-    """Return the scores of each trial by each system, shape (N, K), and the trials that all systems scored."""
-    for system, path in zip(systems, paths, strict=True):
-        with errors_of(path):
-            _, trials = scores_of_trials(system, trials, missing=missing)
-    return np.column_stack(
-        [scores_of_trials(system, trials, missing=missing)[0] for system in systems]
-    ), trials

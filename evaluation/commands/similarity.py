@@ -144,4 +144,4 @@ def _read_list(
         return scores, Key(*trials, is_target=speakers.models == speakers.segments)
     read = reader.read(path, key)
     values, truth = reader.joined(read, path, key)
-    return Scores(truth.model_ids, truth.segment_ids, truth.models, truth.segments, values), truth
+    return truth.scored(values), truth

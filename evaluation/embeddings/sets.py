@@ -809,9 +809,7 @@ def cosine_scores(
     values = np.clip(
         cosines(enrolled, np.linalg.norm(enrolled, axis=1), unit, models, segments), -1.0, 1.0
     )
-    return Scores(
-        trials.model_ids, trials.segment_ids, trials.models, trials.segments, values=values
-    )
+    return trials.scored(values)
 
 
 def speaker_folds(speakers: Iterable[str], n_folds: int, *, seed: int = 0) -> NDArray[np.int64]:

@@ -152,10 +152,7 @@ def per_speaker(
     if all(own is None for own in maps.values()):
         check_speakers(joined, None)
     owners = find_speakers(joined, **maps)
-    in_order = Scores(
-        joined.model_ids, joined.segment_ids, joined.models, joined.segments, values=values
-    )
-    gallery = gallery_trials(in_order, joined, speakers=owners)
+    gallery = gallery_trials(joined.scored(values), joined, speakers=owners)
     n_people = len(owners.names)
     is_target = joined.is_target
     sides = {

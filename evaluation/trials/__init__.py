@@ -63,6 +63,7 @@ from evaluation.trials.speakers import (
     warn_of_alike,
 )
 from evaluation.trials.spellings import folded, loosened, match_ids
+from evaluation.trials.systems import given_systems, stack_systems, warn_of_repeats
 from evaluation.trials.tables import cut_lines, delimiter_of, is_number, read_columns
 from evaluation.trials.threats import (
     ALL_ENROLLED,
@@ -120,6 +121,7 @@ __all__ = [
     "find_speakers",
     "floats_of",
     "folded",
+    "given_systems",
     "group_trials",
     "ids_of",
     "is_number",
@@ -142,7 +144,9 @@ __all__ = [
     "speakers_of_ids",
     "split_by_labels",
     "split_scores",
+    "stack_systems",
     "truth_of",
     "vectors_of",
     "warn_of_alike",
+    "warn_of_repeats",
 ]

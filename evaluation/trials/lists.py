@@ -245,6 +245,10 @@ class Trials(Tabular):
         """Return only the pairs, without scores or labels."""
         return Trials(self.model_ids, self.segment_ids, self.models, self.segments)
 
+    def scored(self, values: ArrayLike) -> Scores:
+        """Return scores of these trials, in their order."""
+        return Scores(self.model_ids, self.segment_ids, self.models, self.segments, values)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Key(Trials):

@@ -10,12 +10,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.metrics import (
     METRICS,
@@ -34,15 +30,12 @@ from evaluation.trials import (
     Missing,
     Scores,
     Speakers,
-    Trials,
-    UnknownSpeakersError,
-    column_of,
     find_speakers,
+    given_systems,
     group_trials,
     join_scores,
-    known_column,
     order_free_digest,
-    truth_of,
+    warn_of_repeats,
 )
 from evaluation.uncertainty.confidence import (
     check_speakers,
@@ -475,8 +468,9 @@ def compare(
         and ids have known names by default.
     speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and each segment: a map, a function of the id, or a sign such as ``"/"`` that ends the
-        speaker in each id. Without it ids are speakers where they look like it; an error otherwise. Of trials without
-        ids it is the speaker of each: an array, or a column of the data frame.
+        speaker in each id; or a pair of these, for models and for segments. Without it ids are speakers where they
+        look like it; an error otherwise. Of trials without ids it is the speaker of each: an array, or a column of the
+        data frame.
     metrics : sequence of str, or of Metric
         Names such as in `evaluation.metrics.METRICS`: ``"eer.rocch"`` or ``"eer"``, ``"cllr"``, ``"min_dcf.0.02"`` at
         any prior; or rows of a table with all of their numbers, such as ``METRICS`` for everything that
@@ -512,7 +506,9 @@ def compare(
     True
     """
     columns = {"label": label, "model": model, "segment": segment}
-    systems, key, maps = given_systems(systems, key, labels, scores, columns, speakers)
+    systems, key, maps = given_systems(
+        systems, key, labels, scores, columns, speakers, missing=missing
+    )
     if not systems:
         raise DataError("expected at least one system to compare, got none")
     resampling = Resampling(resamples, seed, level)
@@ -542,97 +538,6 @@ def compare(
     units = f"{samples[first].n_effective} speakers"
     everything = EvaluatedSystems(evaluated, first, gaps)
     return PairedComparison(shown, differences, resampling, units, everything)
-
-
-def given_systems(
-    systems: Any,
-    key: Any,
-    labels: Any,
-    scores: Sequence[str],
-    columns: Mapping[str, str | None],
-    speakers: Any,
-) -> tuple[dict[str, Scores], Key, dict[str, Any]]:
-    """Return the scores of systems, their key and the speakers of models and segments; see `compare`."""
-    if labels is not None:
-        key = labels
-    if isinstance(systems, Mapping) and isinstance(key, Key):
-        return dict(systems), key, {"model_speakers": speakers, "segment_speakers": speakers}
-    ids = None
-    if hasattr(systems, "columns"):
-        systems, key, ids, speakers = _of_frame(systems, key, scores, columns, speakers)
-    if not isinstance(systems, Mapping) or key is None or _has_lists([key, *systems.values()]):
-        text = f"expected Scores by name and a Key, got {type(systems).__name__} and {type(key).__name__}"
-        raise DataError(text, remedy="or arrays by name with labels=, or a data frame with scores=")
-    is_target = truth_of(key)
-    maps = {"model_speakers": speakers, "segment_speakers": speakers}
-    if ids is None:
-        ids, maps = _trials_of_speakers(speakers)
-    models, segments = ids
-    known = {name: Scores.from_ids(models, segments, part) for name, part in systems.items()}
-    return known, Key.from_ids(models, segments, is_target), maps
-
-
-def _of_frame(
-    frame: Any, key: Any, scores: Sequence[str], columns: Mapping[str, str | None], speakers: Any
-) -> tuple[dict[str, Any], Any, tuple[Any, Any] | None, Any]:
-    """Return the scores of systems, the labels, the ids if there are any, and the speakers of a data frame."""
-    titles = [str(title) for title in frame.columns]
-    unknown = [name for name in scores if name not in titles]
-    if unknown or not scores:
-        text = f"expected columns of scores among {', '.join(titles)}, got {list(scores)}"
-        raise DataError(text, remedy="scores=['a', 'b'] names them")
-    chosen = {role: _column(role, titles, name) for role, name in columns.items()}
-    if key is None and chosen["label"]:
-        key = frame[chosen["label"]]
-    ids = None
-    if isinstance(speakers, str) and speakers in titles:
-        speakers = frame[speakers]
-    elif chosen["model"] and chosen["segment"]:
-        ids = (frame[chosen["model"]], frame[chosen["segment"]])
-    return {name: frame[name] for name in scores}, key, ids, speakers
-
-
-def _trials_of_speakers(speakers: Any) -> tuple[tuple[list[str], list[str]], dict[str, Any]]:
-    """Return ids of trials of which only the speakers are known, and the speakers of these ids."""
-    if speakers is None or isinstance(speakers, str | Mapping) or callable(speakers):
-        text = "the speakers are not known: trials without ids need the speaker of each"
-        raise UnknownSpeakersError(text, remedy="speakers=array, or a column of the data frame")
-    owners = [str(owner) for owner in column_of(speakers, "speakers")]
-    segments = [f"trial {row}" for row in range(len(owners))]
-    maps = {
-        "model_speakers": dict(zip(owners, owners, strict=True)),
-        "segment_speakers": dict(zip(segments, owners, strict=True)),
-    }
-    return (owners, segments), maps
-
-
-def _has_lists(parts: Sequence[Any]) -> bool:
-    """Return whether some are lists of trials, which have ids, in the place of arrays."""
-    return any(isinstance(part, Trials) for part in parts)
-
-
-def _column(role: str, titles: Sequence[str], name: str | None) -> str | None:
-    """Return the column of a data frame with a role; None if there is none."""
-    if name is None:
-        return known_column(role, titles, remedy=f"name the one that counts: {role}={{}}")
-    if name not in titles:
-        raise DataError(f"no column {name!r} for {role}; there are: {', '.join(titles)}")
-    return name
-
-
-def warn_of_repeats(scores: Mapping[str, NDArray[np.float64]]) -> None:
-    """Warn where two systems have the same scores of the same trials.
-
-    Parameters
-    ----------
-    scores : mapping of str to ndarray of float64 of shape (N,)
-        Scores of each system, in the same order of trials.
-    """
-    for first, second in combinations(scores, 2):
-        if np.array_equal(scores[first], scores[second]):
-            logger.warning(
-                "%s and %s have the same scores: was one given for two systems?", first, second
-            )
 
 
 def _warn_of_reversals(samples: Mapping[str, Sample]) -> None:

@@ -220,7 +220,12 @@ def test_the_interface_that_three_users_wanted_works():
     )
     truth = [m[:3] == s[:3] for m, s in zip(*ids, strict=True)]
     scores = ev.Scores.from_ids(*ids, np.random.default_rng(3).normal(size=72) + truth)
-    people = ev.per_speaker(scores, ev.Key.from_ids(*ids, truth), speakers="/")
+    key = ev.Key.from_ids(*ids, truth)
+    utt2dur = {name: 2.0 + (7 * row) % 11 for row, name in enumerate(sorted({*ids[0], *ids[1]}))}
+    aware = ev.calibrate(scores, key, speakers="/", quality={"duration": utt2dur}, folds=3)
+    fused = ev.fuse({"a": scores, "b": aware.scores}, key, speakers="/", folds=3)
+    assert len(fused.scores) == len(aware.scores) == 72
+    people = ev.per_speaker(scores, key, speakers="/")
     assert people.to_dataframe().sort_values("eer").speaker.iloc[0] in {f"id{m}" for m in range(6)}
 
 

@@ -25,6 +25,10 @@ assert_type(result.eer["rocch"], float)
 assert_type(result.tpr_at_fpr["0.01"].value, float)
 assert_type(result.zebra.population, float)
 assert_type(ev.eer(np.array([1.0]), np.array([0.0])).threshold, float)
+calibrated = ev.calibrate(scores, key, speakers="/", quality={"duration": {"a": 1.0}})
+assert_type(calibrated, ev.Calibration)
+calibrated.save("calibration.json")
+assert_type(ev.load_calibration("calibration.json").systems, tuple[str, ...])
 ev.plot_det(target, nontarget, path="det.png")
 """
 

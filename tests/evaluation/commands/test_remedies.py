@@ -302,9 +302,7 @@ def test_swapped_training_scores_and_shared_trials_are_reported(words, tmp_path)
         ).stderr
 
     assert "training" not in said("dev_a", "dev_b")
-    assert "72 of 72 training scores are among the scores, under other ids" in said(
-        "renamed", "dev_b"
-    )
+    assert "72 of 72 trials are training trials too" in said("renamed", "dev_b")
     assert "in another order" in said("dev_b", "dev_a")
     exchanged = said("scaled", "first", "key")
     assert "in another order" in exchanged

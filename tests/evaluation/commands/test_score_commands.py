@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from command_lines import passes, refused, run
 
+import evaluation as ev
 from evaluation import formats
+from evaluation.calibration import cohort_means
 from evaluation.calibration.affine import cross_validate_affine, train_affine
+from evaluation.embeddings import Embeddings, write_embeddings
 from evaluation.formats.reading import read_split
 from evaluation.metrics.calibration import cllr, min_cllr
 from evaluation.trials import Key, Scores, align, find_speakers, read_speakers
@@ -230,6 +233,61 @@ def test_systems_are_fused_on_other_speakers(lists):
     assert cllr(target, nontarget) >= cllr(*read_split(lists / "seen.txt", lists / "key.txt"))
 
 
+def test_folds_are_written_and_the_map_of_all_trials_is_saved(lists):
+    """Quality measures of files, vectors and cohorts, as the functions have them; the saved map on other trials."""
+    rng = np.random.default_rng(1)
+    key = formats.read_key(lists / "key.txt")
+    ids = [*key.model_ids, *key.segment_ids]
+    seconds = dict(zip(ids, np.exp(rng.normal(size=len(ids))).tolist(), strict=True))
+    (lists / "utt2dur").write_text("".join(f"{one} {seconds[one]}\n" for one in ids))
+    vectors = Embeddings.from_arrays(rng.normal(size=(len(ids), 4)), ids=ids)
+    write_embeddings(lists / "vectors.npz", vectors)
+    columns = ["log(min utt2dur)", "segment norm", "min cohort", "max cohort"]
+    options = [
+        *("--quality", lists / "utt2dur", "--quality-vectors", lists / "vectors.npz"),
+        *("--model-cohort", lists / "z.txt", "--segment-cohort", lists / "t.txt"),
+        *("--cohort-size", 5, *(word for one in columns for word in ("--quality-columns", one))),
+    ]
+    both = ["-s", lists / "one.txt", "-s", lists / "two.txt"]
+    training = ["--train-key", lists / "key.txt", "--cross-validate", 4, "--speakers-by", "-"]
+    saved = ["--save", lists / "f.json", "-o", lists / "fused.txt"]
+    assert passes("fuse", *both, *training, *options, *saved).stderr == ""
+    systems = {str(path): formats.read_scores(path) for path in both[1::2]}
+    cohorts = [formats.read_scores(lists / name) for name in ("z.txt", "t.txt")]
+    quality = {
+        "utt2dur": seconds,
+        "norm": dict(zip(ids, vectors.norms().tolist(), strict=True)),
+        "cohort": cohort_means(key, *cohorts, top=5),
+    }
+    expected = ev.fuse(
+        systems, key, speakers="-", folds=4, quality=quality, quality_columns=columns
+    )
+    found = formats.read_scores(lists / "fused.txt")
+    np.testing.assert_allclose(align(found, key), expected.scores.values)
+    np.testing.assert_allclose(
+        ev.load_calibration(lists / "f.json").affine.weights, expected.affine.weights
+    )
+    applied = ["--calibration", lists / "f.json", "-o", lists / "again.txt"]
+    assert passes("fuse", *both, *applied, *options).stderr == ""
+    again = align(formats.read_scores(lists / "again.txt"), key)
+    np.testing.assert_allclose(again, expected.apply(systems, quality=quality).values)
+    assert "expected cohort, norm, utt2dur for the columns" in refused("fuse", *both, *applied)
+    lines = (lists / "utt2dur").read_text().splitlines(keepends=True)
+    (lists / "utt2dur").write_text("".join(lines[:-1]))
+    message = refused("fuse", *both, *applied, *options)
+    assert f"1 of 60 segments without a positive utt2dur: '{ids[-1]}'" in message
+    assert "trained on" in refused("fuse", *both, *both, "--calibration", *applied[1:], *options)
+
+
+def test_a_calibration_is_saved_beside_its_folds(lists):
+    line = ["calibrate", "-s", lists / "one.txt", "-k", lists / "key.txt", "--speakers-by", "-"]
+    passes(*line, "--save", lists / "c.json", "-o", lists / "llr.txt")
+    expected = train_affine(*read_split(lists / "one.txt", lists / "key.txt"))
+    assert ev.load_calibration(lists / "c.json").affine == expected
+    crossed = formats.read_scores(lists / "llr.txt")
+    assert not np.allclose(crossed.values, expected(formats.read_scores(lists / "one.txt").values))
+
+
 def test_a_system_without_a_trial_is_named(lists):
     rows = (lists / "two.txt").read_text().splitlines(keepends=True)
     (lists / "two.txt").write_text("".join(rows[:-1]))
@@ -245,7 +303,8 @@ def test_a_system_without_a_trial_is_named(lists):
     [
         ("calibrate", "-s", "one.txt", "-o", "x"),
         ("calibrate", "-s", "one.txt", "-o", "x", "--train-scores", "one.txt"),
-        ("calibrate", "-s", "one.txt", "-o", "x", "-k", "key.txt", "--save", "c.json"),
+        ("calibrate", "-s", "one.txt", "-o", "x", "-k", "key.txt", "--quality", "none"),
+        ("calibrate", "-s", "one.txt", "-o", "x", "-k", "key.txt", "--model-cohort", "z.txt"),
         ("fuse", "-s", "one.txt", "-o", "x"),
         (
             "fuse",
@@ -257,8 +316,8 @@ def test_a_system_without_a_trial_is_named(lists):
             "key.txt",
             "--cross-validate",
             "5",
-            "--save",
-            "f.json",
+            "--train-scores",
+            "one.txt",
         ),
         ("fuse", "-s", "one.txt", "-o", "x", "--calibration", "f.json", "--cross-validate", "5"),
         ("fuse", "-s", "one.txt", "-o", "x", "--train-key", "key.txt", "--cross-validate", "2"),
