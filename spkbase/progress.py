@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
 from itertools import repeat
@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 logging.addLevelName(LEVEL, "PROGRESS")
 
 _SECONDS_BETWEEN_LINES = 30.0
+_SECONDS_BETWEEN_TICKS = 1.0
 _BAR: Any = None  # of the outermost loop
 _PART = 0.0, 1.0  # of the bar, which an inner loop would fill
 _VERBOSE: ContextVar[bool] = ContextVar("verbose", default=True)
@@ -78,9 +79,11 @@ def progress(
     if sizes is not None:
         total = sum(sizes)
         counted = sizes
-    if is_outer:
-        _BAR = _new_bar(description)
-    try:
+    with ExitStack() as stack:
+        stack.callback(_back_to, _BAR, (low, high))
+        if is_outer:
+            _BAR = stack.enter_context(closing(_new_bar(description)))
+            stack.enter_context(_repeated(_BAR.tick, _SECONDS_BETWEEN_TICKS))
         for item, size in zip(items, counted, strict=sizes is not None):
             start, end = (
                 low + (high - low) * min(number / (total or inf), 1)
@@ -91,11 +94,13 @@ def progress(
             done += size
             _BAR.set_postfix_str(postfix, refresh=False)
             _BAR.update(max(end - _BAR.n, 0.0))  # a second inner loop does not move it back
-    finally:
-        _PART = low, high
-        if is_outer:
-            _BAR.close()
-            _BAR = None
+
+
+def _back_to(bar: Any, part: tuple[float, float]) -> None:
+    """Let the loop around a loop that ends have the bar again."""
+    global _BAR, _PART
+    _BAR = bar
+    _PART = part
 
 
 def verbosely(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -120,16 +125,27 @@ def hide() -> None:
 @contextmanager
 def at_work(name: str) -> Iterator[None]:
     """Tell every half minute that the work of this block goes on, unless a loop shows its progress."""
-    ended = threading.Event()
     started = time.monotonic()
 
     def tell() -> None:
-        while not ended.wait(_SECONDS_BETWEEN_LINES):
-            if _BAR is None:
-                minutes, seconds = divmod(round(time.monotonic() - started), 60)
-                _tell(f"{name}: at work for {minutes:02d}:{seconds:02d}")
+        if _BAR is None:
+            minutes, seconds = divmod(round(time.monotonic() - started), 60)
+            _tell(f"{name}: at work for {minutes:02d}:{seconds:02d}")
 
-    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    with _repeated(tell, _SECONDS_BETWEEN_LINES):
+        yield
+
+
+@contextmanager
+def _repeated(act: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Act every so many seconds, in a thread, until the block ends."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.wait(seconds):
+            act()
+
+    thread = threading.Thread(target=run, name="progress", daemon=True)
     thread.start()
     try:
         yield
@@ -167,6 +183,13 @@ def _bar_kind() -> Any:
 
     class Bar(tqdm):  # type: ignore[type-arg]
         rate = 0.0
+
+        def tick(self) -> None:
+            """Show that time goes on in a long item."""
+            now = time.time()
+            if now - self.last_print_t >= max(self.mininterval, _SECONDS_BETWEEN_TICKS):
+                self.last_print_t = now
+                self.refresh()
 
         def update(self, n: float | None = 1) -> bool | None:
             """Count, and take the rate from the time until now, in which what is counted was done."""
