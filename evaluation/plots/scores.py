@@ -270,10 +270,7 @@ def plot_det(
             small = look | {"markersize": 4}
             pieces = _draw_curves(axes, scores, box, small, hull_only=hull_only)
             label = named(name, f"EER {100 * rate:.2f} %, minDCF({prior:.2g}) {cost:.3f}")
-            if hull_only:
-                label += curves.add(name, scores.hull.p_miss, scores.hull.p_fa)
-            else:
-                label += curves.add(name, *metrics.roc(scores))
+            label += curves.add(name, *_rates_of(scores, hull_only=hull_only))
             visible = shown.contains(p_fa, p_miss)
             if not pieces:
                 label += "\ncurve outside this window"
@@ -408,10 +405,8 @@ def plot_histogram(
         raise DataError(f"expected 1 to 10,000 bins, got {bins}")
     known = sorted_systems(systems, key, labels=labels)
     own_scale = own_scale and len(known) > 1
-    looks = {}
-    kinds = ("target", "nontarget")
-    for kind, look in zip(kinds, style.looks_of(kinds, color), strict=True):
-        looks[kind] = plain(look["color"])
+    target, nontarget = style.looks_of(("target", "nontarget"), color)
+    looks = {"target": plain(target["color"]), "nontarget": plain(nontarget["color"])}
     strips = []
     for name, scores in reversed(known):  # from below
         together = [(name, scores)] if own_scale else known
@@ -712,6 +707,13 @@ def _draw_curves(
         look = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75, "marker": "None"}
     hull = metrics.probit_curve(scores.hull.p_miss, scores.hull.p_fa, box=box)
     return pieces + _draw_pieces(axes, *hull, 101, look)
+
+
+def _rates_of(scores: metrics.SortedScores, *, hull_only: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return miss and false-alarm rates of a curve, or of its convex hull."""
+    if hull_only:
+        return scores.hull.p_miss, scores.hull.p_fa
+    return metrics.roc(scores)
 
 
 def _rule_of_30(

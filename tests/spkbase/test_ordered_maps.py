@@ -19,14 +19,17 @@ from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from joblib import register_parallel_backend
 from joblib.parallel import ParallelBackendBase
 from threadpoolctl import threadpool_limits
 
+from spkbase.console import Command
 from spkbase.errors import ConfigError, DataError, WorkerError
-from spkbase.progress import _bar_kind, at_work, progress, verbosely
+from spkbase.progress import _bar_kind, progress, verbosely
 from spkbase.work import (
     Work,
     chunks,
@@ -232,10 +235,15 @@ def test_functions_are_silent_on_request(verbose, caplog, monkeypatch):
 
 def test_commands_tell_that_they_are_at_work_while_no_loop_shows_its_progress(caplog, monkeypatch):
     monkeypatch.setattr("spkbase.progress._SECONDS_BETWEEN_LINES", 0.05)
-    with caplog.at_level(logging.INFO), at_work("metrics"):
+
+    @click.command("metrics", cls=Command)
+    def metrics():
         time.sleep(0.12)
         for _ in progress("ab", description="letters", total=2):
             time.sleep(0.12)
+
+    with caplog.at_level(logging.INFO):
+        assert CliRunner().invoke(metrics, []).exit_code == 0
     told = [record.getMessage().split(":")[0] for record in caplog.records]
     assert told[0] == "metrics"
     assert told.count("metrics") <= 3
