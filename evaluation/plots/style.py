@@ -69,7 +69,8 @@ SETTINGS: dict[Any, Any] = {
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (10, 3)))
 _LEGEND_WIDTH = 72  # characters
 _NARROW_LEGEND = 46
-_LEGEND_LINE = 0.23  # inches
+_LEGEND_LINE = 0.205  # inches
+_LEGEND_MARGIN = 0.18
 _SMALLEST = 2 / 3  # smallest scale of the fonts
 _NO_DATE: dict[str, dict[str, None]] = {
     ".png": {},
@@ -412,7 +413,8 @@ def legend_below(
     if where is figure:
         n_lines = sum(label.count("\n") + 1 + len(label) // letters for _, label in entries)
         n_lines += max(2, title.count("\n") + 1)
-        height = figure.get_figheight() + _LEGEND_LINE * figure.fonts * n_lines
+        inches = _LEGEND_LINE * n_lines + _LEGEND_MARGIN
+        height = figure.get_figheight() + figure.fonts * inches
         figure.set_size_inches(figure.get_figwidth(), height)
     handles = []
     labels = []
