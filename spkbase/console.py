@@ -22,6 +22,7 @@ import click
 
 from spkbase.errors import SpkverError
 from spkbase.packages import OURS
+from spkbase.progress import at_work
 
 FILE = click.Path(path_type=Path)
 Function = Callable[..., Any]
@@ -138,6 +139,7 @@ class Command(click.Command):
 
         handlers = _handle(interrupt)
         try:
+            ctx.with_resource(at_work(self.name or ""))
             engine = ctx.meta.get(_ENGINE, "auto")
             if engine == "auto":
                 return super().invoke(ctx)

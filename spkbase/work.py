@@ -19,8 +19,6 @@ engine can run it. Pass large inputs as references to files (`spkbase.arrays`) o
 
 from __future__ import annotations
 
-import io
-import logging
 import os
 import pickle
 import signal
@@ -33,9 +31,8 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import islice, repeat
-from math import inf
+from functools import partial
+from itertools import islice
 from multiprocessing import active_children, resource_tracker
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,16 +42,14 @@ from threadpoolctl import OpenBLASController, get_cached_controller
 from spkbase.errors import DataError, WorkerError
 from spkbase.packages import imported
 from spkbase.plugins import SAFE_PATH
+from spkbase.progress import hide, progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-logger = logging.getLogger(__name__)
-
 WAIT = 60.0  # seconds to wait for the scheduler of a cluster and its first worker
 
 _SLICE = 2  # tasks per worker in a slice; two slices are under way
-_SECONDS_BETWEEN_LOG_LINES = 30.0
 _LOCAL = ("auto", "threads", "loky")
 _REGISTERED = {"ray": ("ray.util.joblib", "ray"), "spark": ("joblibspark", "joblibspark")}
 # with the client of a Dask cluster
@@ -63,8 +58,6 @@ _ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", Non
 # with several threads BLAS adds in another order, and the last bits differ, so all products use one
 _BEFORE: dict[Any, int] = {}  # number of threads that each limited library had
 _N_BLOCKS = 0
-_BAR: Any = None  # of the outermost loop
-_PART = 0.0, 1.0  # of the bar, which an inner loop would fill
 _LIMIT_LOCK = threading.Lock()
 
 
@@ -147,93 +140,6 @@ def stop_workers() -> None:
         from joblib.externals.loky import get_reusable_executor
 
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
-
-
-class _LogFile(io.StringIO):
-    """Logs the lines that tqdm writes."""
-
-    def write(self, text: str) -> int:
-        if text.strip():
-            logger.info(text.strip())
-        return len(text)
-
-
-def progress(
-    items: Iterable[Item],
-    *,
-    description: str,
-    total: int | None = None,
-    sizes: Sequence[int] | None = None,
-) -> Generator[Item, None, None]:
-    """Yield items; show a bar with the time left on a terminal or in a notebook, else log a line every half minute.
-
-    Progress counts the items out of `total`, or the `sizes` of the items. The outermost loop has the bar; a loop within
-    it fills the part of the present item.
-    """
-    global _BAR, _PART
-    low, high = _PART
-    is_outer = _BAR is None
-    done = 0
-    postfix = "" if is_outer else description
-    counted: Iterable[int] = repeat(1)
-    if sizes is not None:
-        total = sum(sizes)
-        counted = sizes
-    if is_outer:
-        wait = 0.5
-        file = sys.stderr
-        bar = "|{bar}|"
-        if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
-            wait = _SECONDS_BETWEEN_LOG_LINES
-            file = _LogFile()
-            bar = "after"
-        form = "{desc}{postfix}: {percentage:.0f} % " + bar + " {elapsed}, {remaining} left"
-        options: Any = {
-            "file": file,
-            "delay": wait,
-            "mininterval": wait,
-            "miniters": 0,
-            "smoothing": 0,
-        }
-        _BAR = _bar_kind()(desc=description, total=1, leave=False, bar_format=form, **options)
-    try:
-        for item, size in zip(items, counted, strict=sizes is not None):
-            start, end = (
-                low + (high - low) * min(number / (total or inf), 1)
-                for number in (done, done + size)
-            )
-            _PART = start, end
-            yield item
-            done += size
-            _BAR.set_postfix_str(postfix, refresh=False)
-            _BAR.update(max(end - _BAR.n, 0.0))  # a second inner loop does not move it back
-    finally:
-        _PART = low, high
-        if is_outer:
-            _BAR.close()
-            _BAR = None
-
-
-@cache
-def _bar_kind() -> Any:
-    """Return the kind of progress bar, in which the time left does not grow while a long item is at work."""
-    from tqdm import tqdm
-
-    class Bar(tqdm):  # type: ignore[type-arg]
-        rate = 0.0
-
-        def update(self, n: float | None = 1) -> bool | None:
-            """Count, and take the rate from the time until now, in which what is counted was done."""
-            if n:
-                self.rate = (self.n + n) / max(super().format_dict["elapsed"], 1e-9)
-            return super().update(n)
-
-        @property
-        def format_dict(self) -> dict[str, Any]:
-            """What is shown; the rate is that of the last time that something was done."""
-            return {**super().format_dict, "rate": self.rate or None}
-
-    return Bar
 
 
 @dataclass(frozen=True)
@@ -503,6 +409,7 @@ def _task(folder: str | None, function: Callable[[Item], Result], item: Item) ->
     if folder is not None:
         os.chdir(folder)
     _ENGINE.set(("serial", None))  # in this thread, which runs only such tasks
+    hide()
     with one_blas_thread():
         return function(item)
 

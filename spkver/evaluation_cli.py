@@ -7,6 +7,7 @@ import logging
 import click
 
 from spkbase.console import CommandGroup, echo_log
+from spkbase.progress import LEVEL
 from spkbase.version import __version__
 
 # name: where it is, what it does
@@ -120,7 +121,7 @@ COMMANDS = {
 @click.pass_context
 def main(ctx: click.Context, verbose: bool) -> None:
     """Scores in, evidence out: metrics, disclosure and plots of speaker verification scores."""
-    ctx.with_resource(echo_log(logging.INFO if verbose else logging.WARNING))
+    ctx.with_resource(echo_log(logging.INFO if verbose else LEVEL))
     # it measures speech, of which `evaluation` knows nothing: the tracker is ours
     if ctx.invoked_subcommand == "f0":
         from spkver.features import pitch_track

@@ -19,6 +19,7 @@ LAYERS = {
         ["locks"],
         ["plugins"],
         ["showing"],
+        ["progress"],
         ["arrays", "work"],
         ["plain_pickle"],
         ["hdf5"],

@@ -605,8 +605,8 @@ def plot_systems(
     systems : sequence of ComparedSystem
         Each chart shows the systems with its utility.
     path : path
-        The file to write, ``.png``, ``.pdf``, ``.svg`` or ``.tex``; for several utilities each has its name before the
-        extension, as in ``systems_wer.png``.
+        The file to write, ``.png``, ``.pdf``, ``.svg``, ``.tex`` or ``.pgf``; for several utilities each has its name
+        before the extension, as in ``systems_wer.png``.
     utilities : sequence of str
         Rates among ``wer``, ``cer`` and ``uar``; others are no rates and are left out.
     targets : sequence of float

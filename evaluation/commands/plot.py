@@ -9,14 +9,23 @@ from typing import Any
 import click
 
 from evaluation import plots
-from evaluation.commands.shared import SHARE, Reader, System, system_options
+from evaluation.commands.shared import SHARE, Reader, System, scale_option, system_options
+from evaluation.metrics import read_scale
 from spkbase.console import Command, number_option, path_option
 
-_OVER_PRIORS = ("log_odds", "sort", "curves")
+_OVER_PRIORS = ("log_odds", "sort", "color", "curves")
 # kind: description, function, and the options below that it takes
 KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
-    "det": ("detection error trade-off curves", plots.plot_det, ("window", "prior", "sort")),
-    "roc": ("receiver operating characteristics", plots.plot_roc, ("sort",)),
+    "det": (
+        "detection error trade-off curves",
+        plots.plot_det,
+        ("window", "prior", "hull_only", "sort", "color"),
+    ),
+    "roc": (
+        "receiver operating characteristics",
+        plots.plot_roc,
+        ("lowest_fpr", "sort", "color"),
+    ),
     "ece": (
         "empirical cross-entropy of log-likelihood ratios over the prior",
         plots.plot_ece,
@@ -40,22 +49,22 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "zebra": (
         "what the best attacker does not learn, over the prior",
         plots.plot_zebra,
-        ("log_odds", "sort"),
+        ("log_odds", "scale", "sort", "color"),
     ),
     "histogram": (
         "distributions of target and nontarget scores",
         plots.plot_histogram,
-        ("bins", "own_scale"),
+        ("bins", "own_scale", "color"),
     ),
     "reliability": (
         "how often a trial is a target trial, by its ratio",
         plots.plot_reliability,
-        ("prior", "sort"),
+        ("prior", "sort", "color"),
     ),
     "tippett": (
         "shares of trials over their log10 likelihood ratio",
         plots.plot_tippett,
-        ("sort",),
+        ("sort", "color"),
     ),
 }
 
@@ -64,14 +73,20 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     cls=Command,
     help="Plot scores: one or several systems in one picture.\n\nKIND is one of\n\n\b\n"
     + "\n".join(f"  {kind:12} {about}" for kind, (about, *_) in KINDS.items())
-    + "\n\nRepeat -s, -k and -l for each system; one -k serves all. A TEX file is a stand-alone pgfplots document."
+    + "\n\nRepeat -s, -k and -l for each system; one -k serves all. "
+    "A TEX file stands alone; a PGF file is a picture for a document in LaTeX."
     "\n\nExample:\n  spkver-eval plot det -s a.txt -s b.txt -k key.txt -l A -l B -o det.pdf"
     "\n  spkver-eval plot histogram -s scores.txt -k key.txt --bins 100 -o histogram.png",
 )
 @click.argument("kind", type=click.Choice(list(KINDS)), metavar="KIND")
 @system_options
 @path_option(
-    "-o", "--output", "path", required=True, multiple=True, help="PNG, PDF, SVG or TEX; repeatable."
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    multiple=True,
+    help="PNG, PDF, SVG, TEX or PGF; repeatable.",
 )
 @click.option("--title", help="Title of the plot; '' for none.")
 @click.option(
@@ -82,6 +97,11 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "--legend",
     type=click.Choice(plots.CORNERS),
     help="Corner of the plot for the legend; default below.",
+)
+@click.option(
+    "--color",
+    multiple=True,
+    help="Colour of all systems, or of each in the order of the legend; repeatable.",
 )
 @click.option("--sort", is_flag=True, help="Order the systems by the metric that the legend names.")
 @click.option(
@@ -98,6 +118,11 @@ KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     type=click.Choice(["auto", *plots.WINDOWS]),
     help="det: part of the plane; auto holds all.",
 )
+@click.option("--hull-only", is_flag=True, help="det: the convex hulls alone.")
+@click.option(
+    "--lowest-fpr", type=SHARE, help="roc: left end of a logarithmic axis; default linear."
+)
+@scale_option
 @click.option(
     "-p",
     "--prior",
@@ -117,11 +142,15 @@ def plot(
     width: float | None,
     notes: bool,
     legend: str | None,
+    color: tuple[str, ...],
     sort: bool,
     log_odds: tuple[float, float] | None,
     curves: str | None,
     with_eer: bool,
     window: str | None,
+    hull_only: bool,
+    lowest_fpr: float | None,
+    scale: Path | None,
     prior: float | None,
     bins: int | None,
     own_scale: bool,
@@ -129,11 +158,15 @@ def plot(
     """Plot scores."""
     _, draw, takes = KINDS[kind]
     settings: dict[str, Any] = {
+        "color": color or None,
         "sort": sort,
         "log_odds": log_odds,
         "curves": curves,
         "with_eer": with_eer,
         "window": window,
+        "hull_only": hull_only,
+        "lowest_fpr": lowest_fpr,
+        "scale": scale,
         "prior": prior,
         "bins": bins,
         "own_scale": own_scale,
@@ -148,6 +181,10 @@ def plot(
     ]
     if unfit:
         raise click.UsageError(f"plot {kind} takes no {', '.join(sorted(unfit))}")
+    if len(color) == 1:
+        chosen["color"] = color[0]
+    if scale is not None:
+        chosen["scale"] = read_scale(scale)
     drawn = []
     for system in systems:
         read = reader.read(system.scores, system.key)

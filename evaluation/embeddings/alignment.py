@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings.sets import row_norms, to_unit
 from evaluation.trials import check_index, vectors_of
 from spkbase.errors import DataError
+from spkbase.progress import progress
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -143,7 +144,8 @@ def wasserstein_procrustes(
     )
     best = np.eye(source.shape[1])
     least = np.inf
-    for number in range(max(1, restarts)):
+    starts = range(max(1, restarts))
+    for number in progress(starts, description="alignment", total=len(starts)):
         if number:
             flipped = signs * np.where(generator.random(n_directions) < 0.25, -1.0, 1.0)
         else:

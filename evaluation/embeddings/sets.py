@@ -53,6 +53,7 @@ from evaluation.trials import (
 )
 from spkbase.arrays import Rows, chosen_rows
 from spkbase.errors import DataError, Problems, errors_of, few
+from spkbase.progress import progress, verbosely
 from spkbase.rounding import is_negligible
 from spkbase.seeding import stream
 from spkbase.showing import one_line
@@ -442,7 +443,8 @@ def cosines(
     array([0.6, 0.8])
     """
     values = np.empty(len(rows))
-    for start, stop in chunk_bounds(len(rows), _PAIRS):
+    bounds = chunk_bounds(len(rows), _PAIRS)
+    for start, stop in progress(bounds, description="cosines", total=len(bounds)):
         some = rows[start:stop]
         products = np.asarray(gallery[some], np.float64)
         products /= norms[some][:, None]
@@ -734,8 +736,14 @@ def deal_embeddings(
     return conversations, conversation_vectors([tested], parts, averaging=averaging)
 
 
+@verbosely
 def cosine_scores(
-    enrol: Embeddings, trial: Embeddings, trials: Trials, *, averaging: Averaging | None = None
+    enrol: Embeddings,
+    trial: Embeddings,
+    trials: Trials,
+    *,
+    averaging: Averaging | None = None,
+    verbose: bool = True,
 ) -> Scores:
     """Return the cosine of each trial of a list.
 
@@ -747,6 +755,8 @@ def cosine_scores(
         The pairs of models and segments.
     averaging : Averaging, optional
         How the embeddings of an enrolled speaker are averaged.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -84,6 +84,7 @@ from evaluation.uncertainty import (
     widening,
 )
 from spkbase.errors import DataError
+from spkbase.progress import progress, verbosely
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
@@ -243,7 +244,7 @@ def monte_carlo(
     sizes = _checked_sizes(ranks, sizes, top)
     low, high = ranks.span(ties)
     shares = np.empty((runs, len(sizes)))
-    for run in range(runs):
+    for run in progress(range(runs), description="draws of galleries", total=runs):
         for column, size in enumerate(sizes.tolist()):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(run, size)))
             beaters = low + rng.integers(0, high - low + 1)
@@ -574,6 +575,7 @@ def all_draws(draws: Sequence[Ranks]) -> Ranks:
     )
 
 
+@verbosely
 def linkability(
     enrolled: Embeddings | Scores,
     tested: Embeddings | Key,
@@ -584,6 +586,7 @@ def linkability(
     resampling: Resampling | None = None,
     work: Work = ALL_CORES,
     missing: Missing = "error",
+    verbose: bool = True,
 ) -> Curve:
     """Return how often the target speaker scores highest among N enrolled speakers, for many N.
 
@@ -606,6 +609,8 @@ def linkability(
         Workers; the result does not depend on them.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

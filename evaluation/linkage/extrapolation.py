@@ -57,6 +57,7 @@ from evaluation.linkage.ranks import Ranks, TieRule
 from evaluation.metrics import clopper_pearson
 from evaluation.uncertainty import PLENTY, Resampling, rate_interval
 from spkbase.errors import DataError
+from spkbase.progress import progress, verbosely
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
@@ -216,6 +217,7 @@ class Extrapolation(Tabular):
         }
 
 
+@verbosely
 @one_blas_thread()
 def extrapolate(
     ranks: Ranks,
@@ -224,6 +226,7 @@ def extrapolate(
     impostor_scores: ArrayLike | None = None,
     ties: TieRule = "shared",
     resampling: Resampling = DEFAULT,
+    verbose: bool = True,
 ) -> Extrapolation:
     """Extrapolate linkability to populations larger than the gallery.
 
@@ -239,6 +242,8 @@ def extrapolate(
         Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
     resampling : Resampling
         Resampling of the speakers, with at least 2 resamples; `DEFAULT` if omitted.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------
@@ -797,7 +802,8 @@ def _by_tail(
         tail = fit_tail(largest[:, : count + 1], ranks.impostors)
         to_shape, to_mean = influences(tail)
         curves = np.empty((len(weights), len(sizes)))
-        for resample, drawn in enumerate(weights):
+        drawings = progress(weights, description="extrapolation", total=len(weights))
+        for resample, drawn in enumerate(drawings):
             shape = float(np.clip(tail.shape + (drawn - 1) @ to_shape, *_SHAPES))
             stretch = max(float(1 + (drawn - 1) @ to_mean), 0.1)
             p = beat_probabilities(tail, ranks.mated, fallback, shape=shape, stretch=stretch)

@@ -47,6 +47,7 @@ from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError, errors_of
 from spkbase.files import atomic_path
 from spkbase.plain_pickle import read_npz
+from spkbase.progress import verbosely
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work
 
@@ -87,6 +88,7 @@ class RankTables:
     matching: dict[int, Ranks] = field(default_factory=dict)
 
 
+@verbosely
 def rank_embeddings(
     enrolled: Embeddings,
     tested: Embeddings,
@@ -97,6 +99,7 @@ def rank_embeddings(
     keep_impostors: bool = False,
     side: Mapping[str, str] | None = None,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> RankTables:
     """Rank the target speakers of tested utterances among the enrolled speakers, by the cosine of embeddings.
 
@@ -116,6 +119,8 @@ def rank_embeddings(
         What the attacker knows about each speaker, blank where nothing: rank among those who match too.
     work : Work
         Workers; the result does not depend on them.
+    verbose : bool
+        Whether to show progress.
 
     Raises
     ------

@@ -53,6 +53,7 @@ from evaluation.linkage.ranks import GalleryTrials
 from evaluation.metrics import Method
 from evaluation.uncertainty import Interval, Resampling, jackknife_interval, to_report
 from spkbase.errors import DataError, few
+from spkbase.progress import progress
 from spkbase.rounding import is_negligible
 from spkbase.showing import Tabular, one_line
 from spkbase.work import one_blas_thread
@@ -431,7 +432,7 @@ def disclosure_curve(
     if draws < 1:
         raise DataError(f"expected at least 1 draw of galleries, got {draws}")
     curve = {}
-    for size in sizes:
+    for size in progress(sizes, description="disclosure", total=len(sizes)):
         parts = []
         for number in range(draws):
             rng = np.random.default_rng([resampling.seed, size, number])

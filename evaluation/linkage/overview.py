@@ -57,6 +57,7 @@ from evaluation.uncertainty import (
     sample_from,
     to_report,
 )
+from spkbase.progress import verbosely
 from spkbase.showing import one_line
 
 SIZES = (10, 100, 1000)
@@ -148,6 +149,7 @@ class DisclosureOverview:
         return to_report(self)
 
 
+@verbosely
 def disclosure_overview(
     scores: Scores,
     key: Key,
@@ -163,6 +165,7 @@ def disclosure_overview(
     resampling: Resampling | None = None,
     missing: Missing = "error",
     jobs: int | None = 1,
+    verbose: bool = True,
 ) -> DisclosureOverview:
     """Compute what scores disclose about the people who speak.
 
@@ -191,6 +194,8 @@ def disclosure_overview(
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
     jobs : int, optional
         Number of workers; all cores if None.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -39,6 +39,7 @@ from evaluation.trials import (
     join_scores,
 )
 from evaluation.uncertainty import check_speakers
+from spkbase.progress import progress, verbosely
 from spkbase.showing import Tabular, one_line
 
 
@@ -109,6 +110,7 @@ class PerSpeaker(Tabular):
         return "; ".join([head, *self.notes])
 
 
+@verbosely
 def per_speaker(
     scores: Scores,
     key: Key,
@@ -117,6 +119,7 @@ def per_speaker(
     model_speakers: Speakers | None = None,
     segment_speakers: Speakers | None = None,
     missing: Missing = "error",
+    verbose: bool = True,
 ) -> PerSpeaker:
     """Return how each speaker fares: mean scores, error rates, shares of the false alarms, first ranks.
 
@@ -131,6 +134,8 @@ def per_speaker(
         Other ones for one side; see `evaluation.trials.find_speakers`.
     missing : {"error", "drop"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
+    verbose : bool
+        Whether to show progress.
 
     Raises
     ------
@@ -241,7 +246,7 @@ def _rates_of_each(
     rates = np.full((2, n_people), np.nan)
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(n_people + 1))
-    for person in range(n_people):
+    for person in progress(range(n_people), description="speakers", total=n_people):
         rows = order[ends[person] : ends[person + 1]]
         own = values[rows[is_target[rows]]]
         others = values[rows[~is_target[rows]]]

@@ -47,6 +47,7 @@ from evaluation.linkage.curve import mean_interval
 from evaluation.trials import factorise, side_of
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.errors import DataError
+from spkbase.progress import progress, verbosely
 from spkbase.showing import Tabular, one_line
 from spkbase.work import chunk_bounds, one_blas_thread
 
@@ -142,6 +143,7 @@ def isolations(
     return singled_out
 
 
+@verbosely
 @one_blas_thread()
 def singling_out(
     enrol: Embeddings,
@@ -151,6 +153,7 @@ def singling_out(
     averaging: Averaging | None = None,
     resampling: Resampling | None = None,
     side: Mapping[str, str] | None = None,
+    verbose: bool = True,
 ) -> SinglingOut:
     """Return how often exactly one speaker of a crowd is isolated.
 
@@ -167,6 +170,8 @@ def singling_out(
         default.
     side : mapping of str to str, optional
         What the attacker knows about each speaker, blank where nothing.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------
@@ -204,7 +209,8 @@ def singling_out(
         by_chance = float(np.mean(matching.any(axis=1) * (1 - 1 / sizes) ** (sizes - 1)))
     unit = to_unit(conversations.reshape(-1, n_dimensions))
     shares = np.zeros(len(attacked))
-    for start, stop in chunk_bounds(len(attacked), _PREDICATES):
+    bounds = chunk_bounds(len(attacked), _PREDICATES)
+    for start, stop in progress(bounds, description="singling out", total=len(bounds)):
         rows = attacked[start:stop]
         scores = (to_unit(gallery.vectors[rows], gallery.norms[rows]) @ unit.T).reshape(
             -1, n_people, n_folds

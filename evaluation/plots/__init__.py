@@ -1,4 +1,4 @@
-"""Plots, as PNG, PDF, SVG or stand-alone TeX by the extension.
+"""Plots, as PNG, PDF, SVG, stand-alone TeX or PGF by the extension.
 
 `plot_det`, `plot_roc`; over the prior `plot_ece`, `plot_ape` (each normalised too) and `plot_zebra`; `plot_histogram`,
 `plot_reliability`, `plot_tippett`; `plot_zoo` of speakers; `plot_privacy_utility`; `plot_conversations`;

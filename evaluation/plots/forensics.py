@@ -10,7 +10,7 @@ from evaluation import metrics
 from evaluation.forensics import LN10, misleading
 from evaluation.plots import style
 from evaluation.plots.scores import Systems, edges_of, sorted_systems, warn_of_ratios
-from evaluation.plots.style import PALE, Canvas, line_of, named, plain
+from evaluation.plots.style import PALE, Canvas, Colours, Curves, named, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +22,7 @@ def plot_tippett(
     *,
     labels: Any = None,
     sort: bool = False,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot the shares of target trials with at most, and of nontarget trials with at least, a log-likelihood ratio.
@@ -31,7 +32,7 @@ def plot_tippett(
 
     Parameters
     ----------
-    systems, key, labels, path, ax, title, notes, width
+    systems, key, labels, color, path, ax, title, notes, width
         See `plot_det`; the scores are natural LLRs, or a warning is logged.
     sort : bool
         Put the systems in the order of their Cllr.
@@ -50,20 +51,22 @@ def plot_tippett(
     low, high = edges_of(known, 1) / LN10
     margin = 0.04 * (high - low)
     ends = (low - margin, high + margin)
+    looks = style.looks_of([name for name, _ in known], color)
+    drawn = Curves()
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot([0.0, 0.0], [0.0, 100.0], **plain(PALE, 1.0))
-        for number, (name, scores) in enumerate(known):
+        for look, (name, scores) in zip(looks, known, strict=True):
             curve = metrics.det_curve(scores)
             x = np.clip(np.append(-np.inf, curve.thresholds / LN10), *ends)
             same = 100 * np.append(0.0, curve.fnr)
             others = 100 * np.append(1.0, curve.fpr)
-            axes.plot(*_steps(x, same), **line_of(number))
-            axes.plot(*_steps(x, others), **line_of(number, linewidth=0.9))
+            axes.plot(*_steps(x, same), **look)
+            axes.plot(*_steps(x, others), **look | {"linewidth": 0.9})
             cost = metrics.cllr(scores)
             shares = [f"{100 * misleading(scores, side):.1f} %" for side in ("target", "nontarget")]
             numbers = f"Cllr {cost:.3f} bit, misleading {' and '.join(shares)}"
-            entries.append((line_of(number), named(name, numbers)))
+            entries.append((look, named(name, numbers) + drawn.add(name, x, same, others)))
             warn_of_ratios(name, scores, cost)
         across = ("log10 of the likelihood ratio", *ends)
         upright = ("Trials (%)", 0.0, 100.0)

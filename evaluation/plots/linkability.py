@@ -15,7 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.plots import style
 from evaluation.plots.scores import draw_steps
-from evaluation.plots.style import COLOURS, GREY, Canvas, Style, line_of, marker, named, plain
+from evaluation.plots.style import (
+    COLOURS,
+    GREY,
+    Canvas,
+    Colours,
+    Curves,
+    Style,
+    line_of,
+    looks_of,
+    marker,
+    named,
+    plain,
+)
 from spkbase.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,6 +56,7 @@ def plot_linkability(
     extrapolations: Mapping[str, Extrapolation] | None = None,
     method: str = "normal",
     logarithmic: bool = False,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot linkability against the size of the gallery on a logarithmic axis, with intervals and chance.
@@ -58,6 +71,8 @@ def plot_linkability(
         Which method's estimate to draw.
     logarithmic : bool
         A logarithmic axis of linkability too, which shows chance at large sizes.
+    color : str, tuple of float, sequence or mapping of these, optional
+        A colour of matplotlib for all curves, one for each in the order of the legend, or colours by their names.
     path, ax, title, notes, width
         Where and how to draw; see `evaluation.plots.Canvas`.
 
@@ -79,6 +94,8 @@ def plot_linkability(
     predicted = [fit.predictions[method].linkability for fit in beyond.values() if fit.is_trusted]
     largest = max(float(curve.sizes.max()) for curve in curves.values())
     farthest = max([largest, *(float(fit.sizes.max()) for fit in beyond.values())])
+    looks = looks_of(list(curves), color)
+    drawn = Curves()
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         shown = [*(curve.values for curve in curves.values()), *predicted]
@@ -86,10 +103,10 @@ def plot_linkability(
         if beyond:
             _draw_ground(axes, largest, farthest, y)
         _draw_chance(axes, farthest, curves.values())
-        for number, (name, curve) in enumerate(curves.items()):
-            look = line_of(number)
+        for look, (name, curve) in zip(looks, curves.items(), strict=True):
             _draw_measured(axes, curve, look)
-            entries.append((look, named(name, _at(curve.values[-1], curve.sizes[-1]))))
+            label = named(name, _at(curve.values[-1], curve.sizes[-1]))
+            entries.append((look, label + drawn.add(name, curve.sizes, curve.values)))
             if name in beyond:  # not joined to what was measured, which it need not meet
                 _draw_extrapolated(axes, beyond[name], curve.sizes.max(), method, look)
         entries.append((_CHANCE, "chance"))
@@ -151,18 +168,18 @@ def plot_linkability_panels(
         See `plot_linkability`; no axes and no TeX.
     """
     markers: dict[str, str] = {}
-    colours: dict[str, str] = {}
+    looks: dict[str, Style] = {}
     farthest = 0.0
     for curves in panels.values():
         for (attacker, anonymiser), curve in curves.items():
             farthest = max(farthest, float(curve.sizes.max()))
-            if anonymiser not in colours:
-                colours[anonymiser] = line_of(len(colours))["color"]
+            if anonymiser not in looks:
+                looks[anonymiser] = line_of(len(looks), marker="None")
             if attacker not in markers:
                 markers[attacker] = style.MARKERS[len(markers) % len(style.MARKERS)]
     if list(markers) == [""]:
         markers = {"": ""}
-    entries = [(plain(colour, 4.0), name) for name, colour in colours.items()]
+    entries = [(look, name) for name, look in looks.items()]
     entries += [(marker(shape, GREY), name) for name, shape in markers.items() if name]
     with style.figure_for(canvas, 1.2 + 3.4 * len(panels), 4.2, style.PICTURES) as figure:
         grid = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
@@ -170,11 +187,12 @@ def plot_linkability_panels(
             axes.set_xscale("log")
             _draw_chance(axes, farthest, curves.values())
             for (attacker, anonymiser), curve in curves.items():
-                _draw_measured(axes, curve, plain(colours[anonymiser]))
+                look = looks[anonymiser]
+                _draw_measured(axes, curve, look)
                 spaced = np.geomspace(curve.sizes[0], curve.sizes[-1], 8)[1:-1]
                 marked = np.unique(np.searchsorted(curve.sizes, spaced))
                 if markers[attacker]:
-                    dots = marker(markers[attacker], colours[anonymiser])
+                    dots = marker(markers[attacker], look["color"])
                     axes.plot(curve.sizes[marked], curve.values[marked], **dots)
             style.finish(axes, {}, panel, _sizes("", 2, farthest), ("", 0.0, 1.03))
         _frame(figure, canvas, grid, "Linkability", _SIZE, _LINKED)
@@ -254,30 +272,34 @@ def plot_extrapolation(
         return style.finish(axes, canvas, title, x, y, entries, notes)
 
 
-def plot_cmc(systems: Mapping[str, ArrayLike], **canvas: Unpack[Canvas]) -> Figure:
+def plot_cmc(
+    systems: Mapping[str, ArrayLike], *, color: Colours = None, **canvas: Unpack[Canvas]
+) -> Figure:
     """Plot cumulative match characteristics: how often the target speaker is among the first r of the whole gallery.
 
     Parameters
     ----------
     systems : mapping of str to array_like of float of shape (N,)
         For r = 1, 2, ..., N, by their names in the legend; see `evaluation.linkage.cumulative_match`.
-    path, ax, title, notes, width
+    color, path, ax, title, notes, width
         See `plot_linkability`.
     """
     shares = {name: np.asarray(share, np.float64) for name, share in systems.items()}
     if not shares or any(share.ndim != 1 or len(share) < 2 for share in shares.values()):
         raise DataError("expected a cumulative match characteristic of 2 or more ranks to plot")
+    looks = looks_of(list(shares), color)
+    drawn = Curves()
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.set_xscale("log")
-        for number, (name, share) in enumerate(shares.items()):
+        for look, (name, share) in zip(looks, shares.items(), strict=True):
             ranks = np.arange(1, len(share) + 1)
             axes.plot(ranks, ranks / len(share), **_CHANCE | {"linewidth": 1.0})
-            axes.plot(ranks, share, **line_of(number))
+            axes.plot(ranks, share, **look)
             shown = [f"rank 1 {100 * share[0]:.1f} %", f"N {len(share):,}"]
             if len(share) >= 10:
                 shown.insert(1, f"rank 10 {100 * share[9]:.1f} %")
-            entries.append((line_of(number), named(name, ", ".join(shown))))
+            entries.append((look, named(name, ", ".join(shown)) + drawn.add(name, share)))
         x = _sizes("Rank r", 1, max(map(len, shares.values())))
         y = ("Identification rate (among the first r)", 0.0, 1.0)
         return style.finish(

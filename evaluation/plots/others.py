@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.linkage import PerSpeaker
 from evaluation.plots import style
-from evaluation.plots.style import GREY, PALE, Canvas, line_of, marker, named, plain
+from evaluation.plots.style import GREY, PALE, Canvas, Colours, looks_of, marker, named, plain
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -58,6 +58,7 @@ def plot_privacy_utility(
     measure: str = "Word error rate",
     lower_is_better: bool = True,
     targets: Sequence[float] = TARGETS,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot equal error rates over a measure of utility, with the bands between the challenge's minimum targets.
@@ -75,6 +76,8 @@ def plot_privacy_utility(
         Its direction; the axis runs from the worst to the best.
     targets : sequence of float
         Minimum target EERs as fractions, rising, between which systems compete.
+    color : str, tuple of float, sequence or mapping of these, optional
+        A colour of matplotlib for all systems, one for each in the order of the legend, or colours by their names.
     path, ax, title, notes, width
         Where and how to draw; see `evaluation.plots.Canvas`.
 
@@ -96,6 +99,7 @@ def plot_privacy_utility(
     if lower_is_better:
         direction = "lower is better"
         ends.reverse()
+    looks = looks_of([system.name for system in systems], color)
     entries = []
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         for target in reversed(targets):
@@ -103,7 +107,7 @@ def plot_privacy_utility(
             axes.fill_between(ends, 100 * target, color=PALE, alpha=0.14, linewidth=0)
             style.write_in_margin(axes, f"{100 * target:g} %", target / _TOP, across=True)
         for number, (system, (x, *reach)) in enumerate(zip(systems, rates.tolist(), strict=True)):
-            colour = line_of(number)["color"]
+            colour = looks[number]["color"]
             y = 100 * system.eer.value
             cross = plain(colour, 1.4) | {"alpha": 0.75}
             if system.eer.has_interval:
@@ -124,7 +128,10 @@ def plot_privacy_utility(
 
 
 def plot_conversations(
-    systems: Mapping[str, Mapping[int, Interval]], **canvas: Unpack[Canvas]
+    systems: Mapping[str, Mapping[int, Interval]],
+    *,
+    color: Colours = None,
+    **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot equal error rates over the number of recordings of one unknown speaker that are scored at once.
 
@@ -132,8 +139,8 @@ def plot_conversations(
     ----------
     systems : mapping of str to mapping of int to Interval
         Rates as fractions, by the number of recordings, for each name in the legend.
-    path, ax, title, notes, width
-        Where and how to draw; see `evaluation.plots.Canvas`.
+    color, path, ax, title, notes, width
+        See `plot_privacy_utility`.
 
     Raises
     ------
@@ -143,12 +150,14 @@ def plot_conversations(
     numbers = sorted(set().union(*systems.values()))
     if len(numbers) < 2:
         raise DataError("expected equal error rates for two numbers of recordings to plot")
+    looks = looks_of(list(systems), color)
     entries = []
     highest = 0.0
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.set_xscale("log")
         for position, (name, rates) in enumerate(systems.items()):
-            look = line_of(position) | {"marker": style.MARKERS[position % len(style.MARKERS)]}
+            shape = style.MARKERS[position % len(style.MARKERS)]
+            look = looks[position] | {"marker": shape, "markevery": None}
             x = sorted(rates)
             y = np.array([[rates[n].value, rates[n].low, rates[n].high] for n in x]).T * 100
             axes.fill_between(x, y[2], y[1], color=look["color"], alpha=0.14, linewidth=0)
@@ -325,6 +334,7 @@ def plot_likelihood(
     series: Mapping[str, ArrayLike],
     *,
     doublings: Sequence[tuple[int, int]] = (),
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot the mean log-likelihood of the training frames over the iterations of EM.
@@ -335,7 +345,7 @@ def plot_likelihood(
         Log-likelihood per frame (nats) after each iteration, by the name of the model.
     doublings : sequence of (int, int)
         For each stage of training by splitting the index of its first iteration and its number of components.
-    path, ax, title, notes, width
+    color, path, ax, title, notes, width
         See `plot_privacy_utility`; no TeX.
 
     Raises
@@ -349,10 +359,11 @@ def plot_likelihood(
     if not curves or not all(values.ndim == 1 and len(values) for values in curves.values()):
         raise DataError("expected a log-likelihood for each iteration of each model, got none")
     words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "color": GREY}
+    looks = looks_of(list(curves), color)
     entries = []
     with style.axes_for(canvas, 7.5, 4.6, style.PICTURES) as axes:
-        for number, (name, values) in enumerate(curves.items()):
-            look = line_of(number, marker=".")
+        for line, (name, values) in zip(looks, curves.items(), strict=True):
+            look: style.Style = {"marker": "."} | line | {"markevery": None}
             axes.plot(np.arange(1, len(values) + 1), values, **look)
             entries.append((look, name))
         for first, n_components in doublings:  # the stages of training, marked above the plot

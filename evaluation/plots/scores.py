@@ -19,7 +19,17 @@ from numpy.typing import ArrayLike
 
 from evaluation import metrics
 from evaluation.plots import style
-from evaluation.plots.style import COLOURS, GREY, PALE, Canvas, Style, line_of, marker, named, plain
+from evaluation.plots.style import (
+    GREY,
+    PALE,
+    Canvas,
+    Colours,
+    Curves,
+    Style,
+    marker,
+    named,
+    plain,
+)
 from evaluation.trials import Scores
 from spkbase.errors import DataError
 from spkbase.showing import one_line
@@ -33,7 +43,7 @@ Systems = Sequence[tuple[Any, ...]] | Mapping[str, Any] | Scores | ArrayLike
 or by name; or scores by name, or scores alone, with their key, labels (or nontarget scores) as the second argument of a
 plot; or a data frame with columns of scores and labels."""
 
-Curves = Literal["both", "actual", "minimum"]
+Shown = Literal["both", "actual", "minimum"]
 
 _log = logging.getLogger(__name__)
 _LEVELS_LOW = (5e-4, 1e-4, 1e-5, 1e-6)
@@ -81,10 +91,8 @@ def _rows_of_systems(systems: Systems, key: Any, *, has_labels: bool = False) ->
         rows = []
         for name, scores in by_name.items():
             row: tuple[Any, ...] = (name, scores, key)
-            if key is None and isinstance(scores, tuple):
-                row = (name, *scores)
-            elif key is None:
-                row = (name, scores)
+            if key is None:
+                row = (name, *_classes_of(scores))
             rows.append(row)
     listed = isinstance(rows, list | tuple)
     if not (
@@ -98,6 +106,17 @@ def _rows_of_systems(systems: Systems, key: Any, *, has_labels: bool = False) ->
     if not rows:
         raise DataError("expected a system and a curve to plot", remedy="give scores")
     return rows
+
+
+def _classes_of(scores: Any) -> tuple[Any, ...]:
+    """Return the arguments that a value of a dictionary of systems stands for: two classes, or what has both in it."""
+    if isinstance(scores, Mapping) and set(scores) == {"target", "nontarget"}:
+        return scores["target"], scores["nontarget"]
+    if isinstance(scores, tuple):
+        return scores
+    if isinstance(scores, list) and len(scores) == 2 and all(map(np.ndim, scores)):
+        return tuple(scores)
+    return (scores,)
 
 
 @one_line
@@ -179,6 +198,7 @@ def plot_det(
     window: str = "auto",
     prior: float | None = None,
     hull_only: bool = False,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot detection error trade-off curves on probit axes.
@@ -201,13 +221,15 @@ def plot_det(
         Effective target prior (not its logit) of the minDCF point; by default 0.0917, as in SRE08.
     hull_only : bool
         Draw the convex hulls, from which EER and minDCF are read, without the curves themselves.
+    color : str, tuple of float, sequence or mapping of these, optional
+        A colour of matplotlib for all systems, one for each in the order of the legend, or colours by their names.
     path, ax, title, notes, width
         Where and how to draw; see `evaluation.plots.Canvas`.
 
     Raises
     ------
     DataError
-        If there is no system, the window or an extension is unknown, or scores are empty or NaN.
+        If there is no system, the window, a colour or an extension is unknown, or scores are empty or NaN.
 
     References
     ----------
@@ -229,6 +251,8 @@ def plot_det(
         points.append((rate, cost, p_miss, p_fa))
         rates += [rate, p_miss, p_fa]
         counts.append((scores.hull.misses[-1], scores.hull.false_alarms[0]))
+    looks = style.looks_of([name for name, _ in known], color)
+    curves = Curves()
     shown = WINDOWS.get(window, fitting_window(rates))
     box = (*shown.p_fa, *shown.p_miss)
     low = max(shown.p_fa[0], shown.p_miss[0])
@@ -237,13 +261,16 @@ def plot_det(
     with style.axes_for(canvas, 6.6, 6.9) as axes:
         if low < high:
             axes.plot(*[ndtri(np.array([low, high]))] * 2, **plain(PALE, 1.0))
-        _rule_of_30(axes, shown, counts)
+        _rule_of_30(axes, shown, counts, looks)
         for number, ((name, scores), (rate, cost, p_miss, p_fa)) in enumerate(
             zip(known, points, strict=True)
         ):
-            look = line_of(number)
-            pieces = _draw_curves(axes, scores, box, look, hull_only=hull_only)
+            look = looks[number]
+            # marks along the line are smaller than the points
+            small = look | {"markersize": 4}
+            pieces = _draw_curves(axes, scores, box, small, hull_only=hull_only)
             label = named(name, f"EER {100 * rate:.2f} %, minDCF({prior:.2g}) {cost:.3f}")
+            label += curves.add(name, *_rates_of(scores, hull_only=hull_only))
             visible = shown.contains(p_fa, p_miss)
             if not pieces:
                 label += "\ncurve outside this window"
@@ -264,7 +291,7 @@ def plot_det(
             if visible:
                 dot = marker(style.MARKERS[number % len(style.MARKERS)], look["color"])
                 axes.plot([ndtri(p_fa)], [ndtri(p_miss)], **dot)
-                look = dot | look
+                look = look | dot | {"linestyle": look["linestyle"]}
             entries.append((look, label))
         if hull_only:
             lines = "Lines: convex hulls of the curves (ROCCH)"
@@ -288,33 +315,33 @@ def plot_roc(
     key: Any = None,
     *,
     labels: Any = None,
-    lowest_fpr: float | None = None,
+    lowest_fpr: float = 0.0,
     sort: bool = False,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot receiver operating characteristics: the share of target trials accepted against that of nontarget trials.
 
     Parameters
     ----------
-    systems, key, labels, sort, path, ax, title, notes, width
+    systems, key, labels, sort, color, path, ax, title, notes, width
         See `plot_det`.
-    lowest_fpr : float, optional
-        Left end of the logarithmic axis of the false-accept rate, by default the power of ten at or above one nontarget
-        trial of the largest system; 0 for a linear axis.
+    lowest_fpr : float
+        Left end of a logarithmic axis of the false-accept rate, such as 0.001; 0 for a linear axis.
 
     Raises
     ------
     DataError
         If there is no system, an extension is unknown, the rate is out of range, or scores are empty or NaN.
     """
-    if lowest_fpr is not None and not 0 <= lowest_fpr < 1:
+    if not 0 <= lowest_fpr < 1:
         raise DataError(
             f"expected a lowest false-accept rate from 0 (linear) to below 1, got {lowest_fpr}"
         )
     known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort, labels=labels)
-    if lowest_fpr is None:
-        most = max(scores.n_nontarget for _, scores in known)
-        lowest_fpr = float(10.0 ** np.clip(np.ceil(-np.log10(most) - 1e-9), -6, -1))
+    looks = style.looks_of([name for name, _ in known], color)
+    curves = Curves()
+    chance = plain(PALE, 1.0)
     if lowest_fpr:
         diagonal = np.geomspace(lowest_fpr, 1, 200)
     else:
@@ -326,18 +353,20 @@ def plot_roc(
             axes.set_xscale("log")
             decades = 10.0 ** np.arange(np.ceil(np.log10(lowest_fpr) - 1e-9), 1)
             ticks = [(decade, f"{decade:g}") for decade in decades.tolist()]
-        axes.plot(diagonal, diagonal, **plain(PALE, 1.0))
-        for number, (name, scores) in enumerate(known):
+        axes.plot(diagonal, diagonal, **chance)
+        for look, (name, scores) in zip(looks, known, strict=True):
             p_miss, p_fa = metrics.roc(scores)
+            same = curves.add(name, p_miss, p_fa)
             if lowest_fpr:  # straight pieces are curved on this axis
                 grid = np.unique(
                     np.concatenate([np.geomspace(lowest_fpr, 1, 800), p_fa[p_fa >= lowest_fpr]])
                 )
                 p_miss = np.interp(grid, p_fa[::-1], p_miss[::-1])
                 p_fa = grid
-            axes.plot(p_fa, 1 - p_miss, **line_of(number))
+            axes.plot(p_fa, 1 - p_miss, **look)
             numbers = f"EER {100 * metrics.eer(scores):.2f} %, AUC {metrics.auc(scores):.3f}"
-            entries.append((line_of(number), named(name, numbers)))
+            entries.append((look, named(name, numbers) + same))
+        entries.append((chance, "chance"))
         x = ("False-accept rate", lowest_fpr, 1.0, ticks)
         y = ("True-accept rate", 0.0, 1.0)
         return style.finish(
@@ -352,6 +381,7 @@ def plot_histogram(
     labels: Any = None,
     bins: int = 60,
     own_scale: bool = False,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot the densities of target and nontarget scores; infinite scores are counted in the labels, not drawn.
@@ -363,6 +393,8 @@ def plot_histogram(
     ----------
     systems, key, labels, path, ax, title, notes, width
         See `plot_det`.
+    color : sequence or mapping of str or tuple of float, optional
+        Colours of target and nontarget scores, in this order or by these names.
     bins : int
         Number of bins from the lowest to the highest finite score of all systems.
     own_scale : bool
@@ -373,7 +405,8 @@ def plot_histogram(
         raise DataError(f"expected 1 to 10,000 bins, got {bins}")
     known = sorted_systems(systems, key, labels=labels)
     own_scale = own_scale and len(known) > 1
-    looks = {"target": plain(COLOURS[0]), "nontarget": plain(COLOURS[1])}
+    target, nontarget = style.looks_of(("target", "nontarget"), color)
+    looks = {"target": plain(target["color"]), "nontarget": plain(nontarget["color"])}
     strips = []
     for name, scores in reversed(known):  # from below
         together = [(name, scores)] if own_scale else known
@@ -446,6 +479,7 @@ def plot_reliability(
     labels: Any = None,
     sort: bool = False,
     prior: float = 0.5,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot how often a trial is a target trial against the probability that its score claims.
@@ -455,7 +489,7 @@ def plot_reliability(
 
     Parameters
     ----------
-    systems, key, labels, path, ax, title, notes, width
+    systems, key, labels, color, path, ax, title, notes, width
         See `plot_det`.
     sort : bool
         Put the systems in the order of their calibration loss.
@@ -472,16 +506,17 @@ def plot_reliability(
     def loss(scores: metrics.SortedScores) -> float:
         return float(metrics.cllr(scores) - metrics.min_cllr(scores))
 
+    known = sorted_systems(systems, key, loss, sort=sort, labels=labels)
+    looks = style.looks_of([name for name, _ in known], color)
+    curves = Curves()
     entries = []
     with style.axes_for(canvas, 6.2, 6.2) as axes:
         axes.plot([0.0, 1.0], [0.0, 1.0], **plain(PALE, 1.0))
-        for number, (name, scores) in enumerate(
-            sorted_systems(systems, key, loss, sort=sort, labels=labels)
-        ):
-            axes.plot(*reliability(scores, prior), **line_of(number))
-            entries.append(
-                (line_of(number), named(name, f"calibration loss {loss(scores):.3f} bit"))
-            )
+        for look, (name, scores) in zip(looks, known, strict=True):
+            points = reliability(scores, prior)
+            axes.plot(*points, **look)
+            label = named(name, f"calibration loss {loss(scores):.3f} bit")
+            entries.append((look, label + curves.add(name, *points)))
             warn_of_ratios(name, scores, metrics.cllr(scores))
         x = (f"Claimed probability of a target trial (prior {prior:g})", 0.0, 1.0)
         y = ("Share of target trials", 0.0, 1.0)
@@ -507,6 +542,7 @@ def plot_zebra(
     scale: Sequence[tuple[str, float]] = metrics.SCALE,
     log_odds: tuple[float, float] = (-10.0, 10.0),
     numbers: Mapping[str, int] | None = None,
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot ZEBRA profiles: what remains unknown of a trial, for each prior, after the best calibration of the scores.
@@ -516,7 +552,7 @@ def plot_zebra(
 
     Parameters
     ----------
-    systems, key, labels, path, ax, title, notes, width
+    systems, key, labels, color, path, ax, title, notes, width
         See `plot_det`.
     sort : bool
         Put the systems in the order of their population figure, the most private first.
@@ -538,13 +574,17 @@ def plot_zebra(
 
     grid, priors, entropies = _priors(log_odds)
     known = sorted_systems(systems, key, population, sort=sort, labels=labels)
+    places = [(numbers or {}).get(name, place) for place, (name, _) in enumerate(known)]
+    looks = style.looks_of([name for name, _ in known], color, places)
+    curves = Curves()
     entries = [(_DEFAULT, named("perfect privacy", "0, 0, 0"))]
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, entropies, **_DEFAULT)
-        for number, (name, scores) in enumerate(known):
-            look = line_of((numbers or {}).get(name, number))
-            axes.plot(grid, metrics.min_ece(scores, prior=priors), **look)
-            entries.append((look, named(name, f"{metrics.zebra(scores, scale=scale)}")))
+        for look, (name, scores) in zip(looks, known, strict=True):
+            profile = metrics.min_ece(scores, prior=priors)
+            axes.plot(grid, profile, **look)
+            label = named(name, f"{metrics.zebra(scores, scale=scale)}")
+            entries.append((look, label + curves.add(name, profile)))
         x = (_ODDS, grid[0], grid[-1])
         y = ("Empirical cross-entropy (bit)", 0.0, 1.05)
         notes = "(population in bit, individual as log10 LLR, category)"
@@ -559,14 +599,15 @@ def plot_ece(
     sort: bool = False,
     normalised: bool = False,
     log_odds: tuple[float, float] = (-10.0, 10.0),
-    curves: Curves = "both",
+    curves: Shown = "both",
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot the empirical cross-entropy of scores that are log-likelihood ratios, and its minimum.
 
     Parameters
     ----------
-    systems, key, labels, path, ax, title, notes, width
+    systems, key, labels, color, path, ax, title, notes, width
         See `plot_det`; the scores are natural LLRs, or a warning is logged.
     sort : bool
         Put the systems in the order of their Cllr.
@@ -588,7 +629,7 @@ def plot_ece(
     for name, scores in sorted_systems(systems, key, metrics.cllr, sort=sort, labels=labels):
         actual = metrics.ece(scores, prior=priors) / scale
         known.append((name, scores, actual, metrics.min_ece(scores, prior=priors) / scale))
-    return _plot_pairs(known, grid, entropies / scale, label, canvas, curves)
+    return _plot_pairs(known, grid, entropies / scale, label, canvas, curves, color)
 
 
 def plot_ape(
@@ -600,14 +641,15 @@ def plot_ape(
     normalised: bool = False,
     log_odds: tuple[float, float] = (-10.0, 10.0),
     with_eer: bool = False,
-    curves: Curves = "both",
+    curves: Shown = "both",
+    color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
     """Plot Bayes error rates (applied probability of error) of scores that are log-likelihood ratios.
 
     Parameters
     ----------
-    systems, key, labels, path, ax, title, notes, width
+    systems, key, labels, color, path, ax, title, notes, width
         See `plot_det`; the scores are natural LLRs, or a warning is logged.
     sort : bool
         Put the systems in the order of their Cllr.
@@ -637,7 +679,7 @@ def plot_ape(
     else:
         default = np.minimum(priors, 1 - priors)
         label = "Bayes error rate"
-    return _plot_pairs(known, grid, default, label, canvas, curves, with_eer=with_eer)
+    return _plot_pairs(known, grid, default, label, canvas, curves, color, with_eer=with_eer)
 
 
 def warn_of_ratios(name: str, scores: metrics.SortedScores, cllr: float) -> None:
@@ -662,12 +704,21 @@ def _draw_curves(
         n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))
         curve = metrics.probit_curve(*corners, box=box, points=n_points)
         pieces += _draw_pieces(axes, *curve, n_points, look)
-        look = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75}
+        look = look | {"linestyle": "-", "linewidth": 0.8, "alpha": 0.75, "marker": "None"}
     hull = metrics.probit_curve(scores.hull.p_miss, scores.hull.p_fa, box=box)
     return pieces + _draw_pieces(axes, *hull, 101, look)
 
 
-def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]]) -> None:
+def _rates_of(scores: metrics.SortedScores, *, hull_only: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return miss and false-alarm rates of a curve, or of its convex hull."""
+    if hull_only:
+        return scores.hull.p_miss, scores.hull.p_fa
+    return metrics.roc(scores)
+
+
+def _rule_of_30(
+    axes: Axes, window: Window, counts: Sequence[tuple[float, float]], looks: Sequence[Style]
+) -> None:
     """Draw lines of 30 errors, in the colours of the systems if their numbers of trials differ; label the first."""
     from scipy.special import ndtri
 
@@ -684,7 +735,7 @@ def _rule_of_30(axes: Axes, window: Window, counts: Sequence[tuple[float, float]
             if len(set(numbers)) == 1:
                 colour = GREY
             else:
-                colour = line_of(numbers.index(number))["color"]
+                colour = looks[numbers.index(number)]["color"]
             level = np.full(2, ndtri(30 / number))
             if across:
                 axes.plot(ndtri(window.p_fa), level, **plain(colour, 1.1, (1, 2)))
@@ -753,7 +804,8 @@ def _plot_pairs(
     default: np.ndarray,
     label: str,
     canvas: Canvas,
-    curves: Curves,
+    curves: Shown,
+    color: Colours,
     *,
     with_eer: bool = False,
 ) -> Figure:
@@ -761,25 +813,29 @@ def _plot_pairs(
     if curves not in ("both", "actual", "minimum"):
         raise DataError(f"expected curves to be both, actual or minimum, got {curves!r}")
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
-    level = {"linestyle": (0, (4, 2)), "linewidth": 1.0}
+    level = {"linestyle": (0, (4, 2)), "linewidth": 1.0, "marker": "None"}
     entries = [(_DEFAULT, "default: the prior alone")]
-    highest = float(default.max())
+    top = _top_of(known, default, curves)
+    looks = style.looks_of([name for name, *_ in known], color)
+    drawn = Curves()
     with style.axes_for(canvas, 7.0, 4.8) as axes:
         axes.plot(grid, default, **_DEFAULT)
-        for number, (name, scores, actual, least) in enumerate(known):
+        for look, (name, scores, actual, least) in zip(looks, known, strict=True):
             main = least if curves == "minimum" else actual
-            axes.plot(grid, main, **line_of(number))
+            axes.plot(grid, main, **look)
             if curves == "both":
-                axes.plot(grid, least, **line_of(number, **dotted))
+                axes.plot(grid, least, **look | dotted)
             cllr = metrics.cllr(scores)
             min_cllr = metrics.min_cllr(scores)
             eer = metrics.eer(scores)
             numbers = f"Cllr {cllr:.3f}, minimum {min_cllr:.3f} bit"
             if with_eer:
-                axes.plot(grid[[0, -1]], [eer, eer], **line_of(number, **level))
+                axes.plot(grid[[0, -1]], [eer, eer], **look | level)
                 numbers += f", EER {100 * eer:.2f} %"
-            entries.append((line_of(number), named(name, numbers)))
-            highest = max(highest, float(main[np.isfinite(main)].max(initial=0.0)))
+            entry = named(name, numbers) + drawn.add(name, main)
+            if np.max(main) > top:
+                entry += "\ncurve goes on above this plot"
+            entries.append((look, entry))
             if curves != "minimum":
                 warn_of_ratios(name, scores, cllr)
         if curves == "both":
@@ -790,8 +846,17 @@ def _plot_pairs(
             entries.append(
                 (plain(GREY) | level, "horizontal: EER, the highest point of the dotted curve")
             )
-        # the curves of badly calibrated scores leave the plot
-        top = min(1.08 * highest, 2 * float(default.max()))
         x = (_ODDS, grid[0], grid[-1])
         title = label.removesuffix(" (bit)")
         return style.finish(axes, canvas, title, x, (label, 0.0, top), entries)
+
+
+def _top_of(
+    known: list[tuple[str, metrics.SortedScores, Any, Any]], default: np.ndarray, curves: Shown
+) -> float:
+    """Return the upper end of the axis; the curves of badly calibrated scores leave the plot."""
+    highest = float(default.max())
+    for _, _, actual, least in known:
+        main = least if curves == "minimum" else actual
+        highest = max(highest, float(main[np.isfinite(main)].max(initial=0.0)))
+    return min(1.08 * highest, 2 * float(default.max()))

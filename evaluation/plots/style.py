@@ -10,13 +10,16 @@ that are given, follow the caller's fonts and colours; ``with house_style():`` a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from evaluation.plots.tex import to_tex
 from spkbase.errors import DataError
@@ -31,15 +34,13 @@ Paths = str | Path | Sequence[str | Path]
 Style = dict[str, Any]
 """How a line looks: keywords of ``Axes.plot``."""
 
-EXTENSIONS = (".png", ".pdf", ".svg", ".tex")
+Colour = str | tuple[float, ...]
+Colours = Colour | Sequence[Colour] | Mapping[str, Colour] | None
+"""A colour of matplotlib for all systems, one for each in the order of the legend, or colours by the names of some."""
+
+EXTENSIONS = (".png", ".pdf", ".svg", ".tex", ".pgf")
 PICTURES = EXTENSIONS[:3]
-CORNERS = {
-    "upper left": "north west",
-    "upper right": "north east",
-    "lower left": "south west",
-    "lower right": "south east",
-}
-"""Places of a legend as matplotlib names them, with the names of pgfplots."""
+CORNERS = ("upper left", "upper right", "lower left", "lower right")
 
 # Okabe and Ito's colours, distinguishable by colour-blind readers too; with the line styles also in grey
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -68,6 +69,8 @@ SETTINGS: dict[Any, Any] = {
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (10, 3)))
 _LEGEND_WIDTH = 72  # characters
 _NARROW_LEGEND = 46
+_LEGEND_LINE = 0.205  # inches
+_LEGEND_MARGIN = 0.18
 _SMALLEST = 2 / 3  # smallest scale of the fonts
 _NO_DATE: dict[str, dict[str, None]] = {
     ".png": {},
@@ -82,7 +85,8 @@ class Canvas(TypedDict, total=False):
     Attributes
     ----------
     path : path or sequence of paths
-        The files to write, as PNG, PDF, SVG or TeX by their extensions, in the house style.
+        The files to write, by their extensions as PNG, PDF, SVG, a stand-alone TeX document (``.tex``) or a PGF picture
+        for ``\\input`` (``.pgf``), in the house style.
     ax : Axes of matplotlib
         Where to draw, with the caller's rcParams; a new figure by default.
     title : str
@@ -92,8 +96,8 @@ class Canvas(TypedDict, total=False):
     width : float
         Width of a new figure in inches, such as 3.4 for one column of a paper. The height follows, and fonts shrink by
         no more than a third.
-    legend : str
-        Corner of the axes that holds the legend, such as ``"upper left"``; below the plot by default.
+    legend : str or bool
+        Corner of the axes that holds the legend, such as ``"upper left"``; false for none. Below the plot by default.
     """
 
     path: Paths | None
@@ -101,14 +105,92 @@ class Canvas(TypedDict, total=False):
     title: str | None
     notes: bool
     width: float | None
-    legend: str | None
+    legend: str | bool | None
 
 
 def line_of(number: int, **changes: Any) -> Style:
-    """Return the colour and line style of a system, by its number."""
+    """Return the colour and line style of a system, by its number; marks along the line where colours come again."""
     colour = COLOURS[number % len(COLOURS)]
     dash = _DASHES[number % len(_DASHES)]
-    return {"color": colour, "linestyle": dash, "linewidth": 1.8} | changes
+    look = {"color": colour, "linestyle": dash, "linewidth": 1.8}
+    if number >= len(COLOURS):
+        shape = MARKERS[number % len(MARKERS)]
+        # of the diagonal; the marks of lines that run together lie side by side
+        first = 0.02 * (number % len(MARKERS))
+        look |= {"marker": shape, "markersize": 5.5, "markevery": (first, 0.1)}
+    return look | changes
+
+
+def looks_of(
+    names: Sequence[str], color: Colours = None, numbers: Sequence[int] | None = None
+) -> list[Style]:
+    """Return the line of each system, in colours of the caller or in ours.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the systems.
+    color : Colours
+        See `evaluation.plots.plot_det`.
+    numbers : sequence of int, optional
+        Which of the lines each system has; in their order by default.
+
+    Raises
+    ------
+    DataError
+        If a colour is unknown, or colours do not fit the systems in number or name.
+    """
+    from matplotlib.colors import is_color_like
+
+    colours: list[Any] = [None] * len(names)
+    if isinstance(color, Mapping):
+        unknown = color.keys() - set(names)
+        if unknown:
+            text = f"expected colours of {', '.join(names)}, got one of {min(unknown)!r}"
+            raise DataError(text)
+        colours = [color.get(name) for name in names]
+    elif is_color_like(color):
+        colours = [color] * len(names)
+    elif isinstance(color, str):
+        colours = [color]
+    elif color is not None:
+        colours = list(color)
+        if len(colours) < len(names):
+            text = f"expected a colour for each of {len(names)} systems, got {len(colours)}"
+            raise DataError(text)
+    looks = []
+    for number, colour in zip(numbers or range(len(names)), colours, strict=False):
+        look = line_of(number)
+        if colour is not None:
+            if not is_color_like(colour):
+                text = f"expected a colour of matplotlib, got {colour!r}"
+                raise DataError(text, remedy="give a name such as 'red', or '#d55e00'")
+            look["color"] = colour
+        looks.append(look)
+    return looks
+
+
+class Curves:
+    """The curves that a plot shows, to name those that hide each other."""
+
+    def __init__(self) -> None:
+        self._shown: list[tuple[str, list[np.ndarray]]] = []
+
+    def add(self, name: str, *points: ArrayLike) -> str:
+        """Add a curve; return a line of the legend that names an earlier curve with the same points, or nothing."""
+        arrays = [np.asarray(values, np.float64) for values in points]
+        earlier = ""
+        for other, shown in self._shown:
+            if all(map(_are_equal, arrays, shown)):
+                earlier = f"\nsame curve as {other}"
+                break
+        self._shown.append((name, arrays))
+        return earlier
+
+
+def _are_equal(first: np.ndarray, second: np.ndarray) -> bool:
+    same_shape = first.shape == second.shape
+    return same_shape and np.allclose(first, second, rtol=0, atol=1e-9, equal_nan=True)
 
 
 def plain(colour: str, linewidth: float = 1.8, dash: tuple[float, ...] = ()) -> Style:
@@ -172,7 +254,7 @@ def figure_for(
     ax = canvas.get("ax")
     asked = canvas.get("width")
     corner = canvas.get("legend") or ""
-    if corner not in ("", *CORNERS):
+    if corner not in ("", True, *CORNERS):
         raise DataError(
             f"expected a corner for the legend among {', '.join(CORNERS)}, got {corner!r}"
         )
@@ -196,9 +278,8 @@ def figure_for(
         yield figure
         for file in paths:
             form = file.suffix.lower()
-            if form == ".tex":
-                text = to_tex(ax or figure.axes[0], width, height, CORNERS.get(corner, ""))
-                write_text(file, text)
+            if form in (".tex", ".pgf"):
+                write_text(file, to_tex(figure, alone=form == ".tex"))
             else:
                 _save(figure, file, form, has_margins=not asked)
 
@@ -290,7 +371,7 @@ def finish(
     axes.minorticks_off()  # logarithmic axes have minor ticks
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-    if entries:
+    if entries and canvas.get("legend") is not False:
         legend_below(axes, canvas, entries, notes)
     asked = canvas.get("title")
     if asked is not None:
@@ -313,29 +394,32 @@ def legend_below(
     where: Any
     options: dict[str, Any]
     figure: Any = axes.get_figure()
-    if canvas.get("ax") or canvas.get("legend"):
+    corner = canvas.get("legend")
+    if canvas.get("ax") or corner in CORNERS:
         letters = _NARROW_LEGEND
         widest = _NARROW_LEGEND
         where = axes
         options = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
-        if canvas.get("legend"):
-            options = {"loc": canvas["legend"]}
+        if corner in CORNERS:
+            options = {"loc": corner}
     else:
         letters = figure.letters
         widest = 4 * figure.letters // 3
         where = figure
         options = {"loc": "outside lower center"}
-        n_lines = sum(label.count("\n") + 1 + len(label) // letters for _, label in entries)
-        figure.set_size_inches(
-            figure.get_figwidth(), figure.get_figheight() + 0.2 * figure.fonts * (n_lines + 2)
-        )
     title = ""
     if canvas.get("notes", True):
         title = _wrapped(notes, widest)
+    if where is figure:
+        n_lines = sum(label.count("\n") + 1 + len(label) // letters for _, label in entries)
+        n_lines += max(2, title.count("\n") + 1)
+        inches = _LEGEND_LINE * n_lines + _LEGEND_MARGIN
+        height = figure.get_figheight() + figure.fonts * inches
+        figure.set_size_inches(figure.get_figwidth(), height)
     handles = []
     labels = []
     for style, label in entries:
-        handles.append(Line2D([], [], **style))
+        handles.append(Line2D([], [], **style | {"markevery": None}))
         labels.append(_wrapped(label, letters))
     where.legend(
         handles,

@@ -57,6 +57,7 @@ from evaluation.uncertainty.systems import (
 )
 from spkbase.errors import DataError, errors_of, few
 from spkbase.files import format_table, write_text
+from spkbase.progress import verbosely
 from spkbase.showing import Tabular, html_table, one_line
 
 logger = logging.getLogger(__name__)
@@ -291,6 +292,7 @@ class PairedComparison(Tabular):
         return "\n\n".join([*map(format_table, self._tables()), self._note])
 
 
+@verbosely
 def evaluate_systems(
     systems: Mapping[str, Scores],
     key: Key | Mapping[str, Key],
@@ -307,6 +309,7 @@ def evaluate_systems(
     column: str = "",
     missing: Missing = "error",
     jobs: int | None = 1,
+    verbose: bool = True,
 ) -> EvaluatedSystems:
     """Compute every metric of systems, intervals if speakers are given, and differences of systems on equal trials.
 
@@ -338,6 +341,8 @@ def evaluate_systems(
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
     jobs : int, optional
         Number of workers; all cores if None.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------
@@ -431,6 +436,7 @@ def _compared(
     return differences, notes
 
 
+@verbosely
 def compare(
     systems: Any,
     key: Any = None,
@@ -447,6 +453,7 @@ def compare(
     level: float = 0.95,
     jobs: int | None = 1,
     missing: Missing = "error",
+    verbose: bool = True,
 ) -> PairedComparison:
     """Compare systems on the same trials: metrics with intervals, paired differences with intervals and p-values.
 
@@ -482,6 +489,8 @@ def compare(
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`. Systems must have
         the same ones.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

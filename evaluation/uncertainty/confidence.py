@@ -55,6 +55,7 @@ from evaluation.uncertainty.resampling import (
     sample_of,
 )
 from spkbase.errors import DataError
+from spkbase.progress import verbosely
 from spkbase.rounding import is_negligible
 
 _FEW = 10
@@ -111,12 +112,14 @@ def sample_from(
     return sample_of(values, key.is_target, speakers), key
 
 
+@verbosely
 def confidence_intervals(
     samples: Sample | Sequence[Sample],
     statistic: Statistic,
     resampling: Resampling = DEFAULT,
     *,
     jobs: int | None = 1,
+    verbose: bool = True,
 ) -> Intervals:
     """Return each metric with its interval.
 
@@ -133,6 +136,8 @@ def confidence_intervals(
         Number of resamples, seed and level; the result is the same for any number of workers.
     jobs : int, optional
         Number of workers; all cores if None.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------
@@ -174,12 +179,14 @@ def confidence_intervals(
     return intervals
 
 
+@verbosely
 def paired_differences(
     samples: Mapping[str, Sample | Sequence[Sample]],
     statistic: Statistic,
     resampling: Resampling = DEFAULT,
     *,
     jobs: int | None = 1,
+    verbose: bool = True,
 ) -> Differences:
     """Return differences of systems on the same trials: metrics minus those of the first, in shared resamples.
 
@@ -192,6 +199,8 @@ def paired_differences(
         its draws, as in `confidence_intervals`; as many draws count as each system has.
     statistic, resampling, jobs
         See `confidence_intervals`.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -40,6 +40,7 @@ from evaluation.uncertainty.groups import sample_by_group
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous, to_report, to_scale
 from evaluation.uncertainty.resampling import NO_INTERVALS, Resampling, Sample, bootstrap
 from spkbase.errors import DataError
+from spkbase.progress import verbosely
 from spkbase.showing import one_line
 
 RATES = ("false_alarm", "miss", "true_accept")
@@ -147,6 +148,7 @@ class Fairness:
         return to_report(vars(self))
 
 
+@verbosely
 def group_fairness(
     sample: Sample,
     groups: NDArray[Any],
@@ -156,6 +158,7 @@ def group_fairness(
     resampling: Resampling = NO_INTERVALS,
     column: str = "group",
     jobs: int | None = 1,
+    verbose: bool = True,
 ) -> Fairness:
     """Compare the error rates of groups at one threshold.
 
@@ -167,6 +170,8 @@ def group_fairness(
         By default that of the equal error rate of all trials.
     resampling : Resampling
         Resampling of the speakers for the intervals; none by default. The threshold is fixed.
+    verbose : bool
+        Whether to show progress.
 
     Raises
     ------

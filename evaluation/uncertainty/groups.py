@@ -24,6 +24,7 @@ from evaluation.metrics import METRICS, Method, Metric, find_metric, method_of
 from evaluation.uncertainty.intervals import Interval, interval, simultaneous
 from evaluation.uncertainty.resampling import NO_INTERVALS, Resampling, Sample, Statistic, bootstrap
 from spkbase.errors import DataError
+from spkbase.progress import verbosely
 from spkbase.showing import Tabular, one_line
 
 
@@ -146,6 +147,7 @@ class Groups(Tabular):
         return {"column": self.column, "groups": groups, "extremes": extremes} | counts
 
 
+@verbosely
 def evaluate_groups(
     sample: Sample,
     groups: np.ndarray,
@@ -155,6 +157,7 @@ def evaluate_groups(
     *,
     column: str = "group",
     jobs: int | None = 1,
+    verbose: bool = True,
 ) -> Groups:
     """Compute metrics for each group, the extreme groups and the gap.
 
@@ -176,6 +179,8 @@ def evaluate_groups(
         Name of the grouping, for reports.
     jobs : int, optional
         Number of workers; all cores if None.
+    verbose : bool
+        Whether to show progress.
 
     Raises
     ------

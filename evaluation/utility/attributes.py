@@ -64,6 +64,7 @@ from evaluation.utility.recalls import (
     recall_differences,
 )
 from spkbase.errors import DataError
+from spkbase.progress import progress
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
 from spkbase.work import chunk_bounds, one_blas_thread
@@ -254,7 +255,7 @@ def attribute_leakage(
     counted: dict[str, Confusions] = {}
     for scenario, learnt_side, tested_side in _scenarios(tested, training or tested):
         predicted: dict[str, str] = {}
-        for fold in folds:
+        for fold in progress(folds, description="attributes", total=len(folds)):
             inside = {speakers[name] for name in fold}
             names = [name for name in examples if learnt_speakers[name] not in inside]
             classes = [examples[name] for name in names]
@@ -457,7 +458,7 @@ def _log_probabilities(
     rows = {name: row for row, name in enumerate(utterances)}
     classes = sorted(set(examples.values()))
     likely = np.zeros((len(utterances), len(classes)))
-    for fold in folds:
+    for fold in progress(folds, description="attributes", total=len(folds)):
         inside = {owner[name] for name in fold}
         names = [name for name in examples if learnt_owner[name] not in inside]
         own = [examples[name] for name in names]

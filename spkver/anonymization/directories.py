@@ -36,6 +36,7 @@ from spkbase.errors import DataError, Problems, few
 from spkbase.files import append_line, read_lines
 from spkbase.locks import is_temporary, remove_temporaries, sole_use
 from spkbase.plugins import files_behind, load_plugin
+from spkbase.progress import verbosely
 from spkbase.runs import Run
 from spkbase.version import __version__
 from spkbase.work import Work, chunks
@@ -81,6 +82,7 @@ Signals = Sequence[tuple[Task, NDArray[Any], int]]
 """Tasks, each with samples and their rate."""
 
 
+@verbosely
 def anonymize_datadir(
     source: DataDir,
     target: str | Path,
@@ -91,6 +93,7 @@ def anonymize_datadir(
     jobs: int | None = None,
     force: bool = False,
     batch: int = 8,
+    verbose: bool = True,
 ) -> DataDir:
     """Anonymise all utterances of a data directory into another folder, a complete data directory.
 
@@ -116,6 +119,8 @@ def anonymize_datadir(
         Make all recordings again.
     batch : int
         Utterances of a task; a run that was killed does not repeat those of finished tasks.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

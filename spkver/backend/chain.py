@@ -39,6 +39,7 @@ from spkbase.configuration import convert
 from spkbase.errors import ConfigError, DataError, Problems, errors_of, few
 from spkbase.files import fingerprint, load_yaml, read_yaml_text
 from spkbase.hdf5 import open_file, read_arrays, write_arrays
+from spkbase.progress import progress, verbosely
 from spkbase.work import chunk_bounds, one_blas_thread
 from spkver.backend.kaldi import KaldiPlda, VbxTransform, plda_from_kaldi
 from spkver.backend.nap import Projection
@@ -475,9 +476,16 @@ def warn_of_trained(digests: NDArray[np.uint64], speakers: Iterable[str]) -> Non
         logger.warning(text, len(known), len(names), few(known))
 
 
+@verbosely
 @one_blas_thread()
 def train_chain(
-    embeddings: Any, spec: Spec, *, speakers: Any = None, adapt: Any = None, seed: int = 0
+    embeddings: Any,
+    spec: Spec,
+    *,
+    speakers: Any = None,
+    adapt: Any = None,
+    seed: int = 0,
+    verbose: bool = True,
 ) -> Backend:
     """Train a chain on vectors with speakers.
 
@@ -493,6 +501,8 @@ def train_chain(
         Vectors of the domain that will be tested; their speakers are not used.
     seed : int
         Deals the speakers for calibration.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------
@@ -836,7 +846,8 @@ def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend
     """Train all but the calibration."""
     maps: list[Map] = []
     model = cohort = None
-    for number, chosen in enumerate(chain, 1):
+    steps = progress(chain, description="training", total=len(chain))
+    for number, chosen in enumerate(steps, 1):
         step = chosen.step
         try:
             learnt = step.learn(training, chosen.values)
@@ -875,7 +886,8 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
     fold[order] = np.arange(n_speakers) % values["folds"]
     target = []
     nontarget = []
-    for number in range(values["folds"]):
+    folds = range(values["folds"])
+    for number in progress(folds, description="calibration", total=len(folds)):
         held = fold[training.codes] == number
         others = np.unique(training.codes[~held], return_inverse=True)[1]
         facts = {

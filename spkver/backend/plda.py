@@ -31,6 +31,7 @@ from evaluation.trials import check_index, factorise, vectors_of
 from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, few
+from spkbase.progress import progress
 from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -621,7 +622,8 @@ def fit_plda(
         if config.residual == "diagonal":
             residual = np.diag(np.diag(residual))
         objective = []
-        for number in range(config.iterations + 1):
+        rounds = range(config.iterations + 1)
+        for number in progress(rounds, description="PLDA", total=len(rounds)):
             channel = directions[:, rank:] if channels else None
             model = Plda(mean, directions[:, :rank], residual, channel)
             *moments, log_likelihood = expectation(model, counts, sums, scatter)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from evaluation.trials import Scores, Trials
 from spkbase.arrays import Floats, Rows, SelectedRows
 from spkbase.errors import DataError, few
+from spkbase.progress import verbosely
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
 from spkver import mixture as gmm
 from spkver.backend.nap import Projection, projected
@@ -217,6 +218,7 @@ def weighted_lengths(means: NDArray[Any], precisions: NDArray[Any]) -> NDArray[A
     return sums
 
 
+@verbosely
 def score_trials(
     machines: SvmModels,
     tests: Supervectors,
@@ -224,6 +226,7 @@ def score_trials(
     *,
     projection: Projection | None = None,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> Scores:
     """Score trials with linear machines.
 
@@ -240,6 +243,8 @@ def score_trials(
         Applied to the vectors when they are read.
     work : spkbase.work.Work
         Scores do not depend on the number of workers.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------
@@ -290,6 +295,7 @@ def score_trials(
     return _scores_in_order(score, items, tasks, trials, work)
 
 
+@verbosely
 def score_gmm_ubm(
     mixture: gmm.GaussianMixture,
     models: Supervectors,
@@ -297,6 +303,7 @@ def score_gmm_ubm(
     trials: Trials,
     *,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> Scores:
     """Score trials by the log-likelihood ratio of adapted models and the UBM, see `log_likelihood_ratios`.
 
@@ -311,6 +318,8 @@ def score_gmm_ubm(
     trials : evaluation.trials.Trials
     work
         As for `score_trials`.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

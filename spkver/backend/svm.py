@@ -32,6 +32,7 @@ from spkbase.hdf5 import (
     write_arrays,
     write_strings,
 )
+from spkbase.progress import verbosely
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.backend.nap import Projection, combine_rows, gram_matrix, inner_products, projected
@@ -132,6 +133,7 @@ class SvmModels:
         return len(self.models)
 
 
+@verbosely
 def train_svms(
     enrolment: Supervectors,
     background: Supervectors | Rows,
@@ -140,6 +142,7 @@ def train_svms(
     projection: Projection | None = None,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
+    verbose: bool = True,
 ) -> SvmModels:
     """Train one machine for each model against the background.
 
@@ -157,6 +160,8 @@ def train_svms(
         The machines do not depend on the number of workers.
     destination : path, optional
         Machines go straight into a file, as `write_svms` writes it, and the weights are read from it on access.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

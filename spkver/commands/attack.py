@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import tempfile
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from spkbase.console import (
     worker_options,
 )
 from spkbase.errors import ConfigError, DataError
+from spkbase.progress import LEVEL
 from spkver.commands.options import allow_pipes, settings_option
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def verify(
             raise ConfigError(text, file=backend)
     recordings = {"first": first, "second": second}
     trial = Trials.from_ids(["first"], ["second"])
-    with tempfile.TemporaryDirectory() as work, echo_log(logging.WARNING):
+    with tempfile.TemporaryDirectory() as work, echo_log(LEVEL):
         both = DataDir(Path(work) / "both", recordings, {name: name for name in recordings})
         if attacker is not None:
             trained = load_attacker(attacker)

@@ -13,6 +13,7 @@ import click
 from spkbase import console
 from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
+from spkbase.progress import LEVEL
 from spkver.commands.options import datadir_argument
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def datadir(
         )
     header = [name.strip() for name in (columns or "").split(",") if name.strip()]
     texts: dict[str, str] = {}
-    with console.echo_log(logging.WARNING):
+    with console.echo_log(LEVEL):
         if table and speaker and path:
             made = datadir_of_table(
                 table, output, speaker=speaker, path=path, sex=sex, folder=folder, header=header
@@ -181,7 +182,7 @@ def split(
     anonymised = None
     if twin is not None:
         anonymised = read_datadir(twin)
-    with console.echo_log(logging.WARNING):
+    with console.echo_log(LEVEL):
         sets = split_for_evaluation(
             source,
             output,

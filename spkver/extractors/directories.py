@@ -23,6 +23,7 @@ from spkbase.files import append_line, atomic_path, file_digest, read_lines
 from spkbase.files import fingerprint as digest_of
 from spkbase.hdf5 import open_file, write_arrays
 from spkbase.plain_pickle import read_npz
+from spkbase.progress import verbosely
 from spkbase.version import versions
 from spkbase.work import ALL_CORES, Work, chunks
 from spkver.audio import check_headers
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 SUFFIXES = (".h5", ".hdf5", ".npz")
 
 
+@verbosely
 def embed(
     source: str | Path,
     extractor: str,
@@ -43,6 +45,7 @@ def embed(
     settings: ExtractorSettings | None = None,
     allow_pipes: bool = False,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> Embeddings:
     """Extract the vector of each utterance of a data directory by an extractor's name, and write them to a file.
 
@@ -61,6 +64,8 @@ def embed(
         Run the shell commands of wav.scp; only for trusted lists.
     work : Work
         Worker processes; the result does not depend on their number.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------
@@ -82,6 +87,7 @@ def embed(
     return embeddings
 
 
+@verbosely
 def embed_directory(
     source: DataDir,
     extractor: Extractor,
@@ -90,6 +96,7 @@ def embed_directory(
     work: Work = ALL_CORES,
     quiet: bool = False,
     most_lacking: float = 0.0,
+    verbose: bool = True,
 ) -> Embeddings:
     """Extract the vector of each utterance of a data directory, and write them all to a file.
 
@@ -110,6 +117,8 @@ def embed_directory(
         Do not warn of recordings that are resampled, nor tell that all vectors are there.
     most_lacking : float
         Share of the recordings that may have no vector: the file is then written without them.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

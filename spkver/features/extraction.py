@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError, Problems, errors_of
 from spkbase.files import disk_errors, is_file, make_folder, temporary_name
 from spkbase.hdf5 import new_file, write_strings
+from spkbase.progress import verbosely
 from spkbase.seeding import stream
 from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread
 from spkver.audio import audio_header, read_audio
@@ -347,6 +348,7 @@ def check_recordings(
     return seconds
 
 
+@verbosely
 def extract_features(
     recordings: Mapping[str, Recording],
     config: FeatureConfig,
@@ -354,6 +356,7 @@ def extract_features(
     *,
     seed: int = 0,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> FeatureTable:
     """Extract the raw features of all recordings into one HDF5 store, or collect SIDEKIT's of `config.files`.
 
@@ -370,6 +373,8 @@ def extract_features(
         Seed of the dither; each recording has its own generator, made from the seed and its id.
     work : spkbase.work.Work
         Worker processes; the store does not depend on them.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

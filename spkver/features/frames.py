@@ -27,6 +27,7 @@ from evaluation.trials import vectors_of
 from spkbase.arrays import Rows, StoredArray, fill_rows, keep_rows, part
 from spkbase.errors import DataError
 from spkbase.hdf5 import check_forms, read_arrays, stored_array
+from spkbase.progress import verbosely
 from spkbase.rounding import is_constant
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunks, ships_items
@@ -363,8 +364,14 @@ def with_deltas(static: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
     return np.hstack(parts)
 
 
+@verbosely
 def load_frames(
-    table: FeatureTable, config: FeatureConfig, *, folder: str | Path, work: Work = ALL_CORES
+    table: FeatureTable,
+    config: FeatureConfig,
+    *,
+    folder: str | Path,
+    work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> Frames:
     """Post-process all recordings once and keep their frames.
 
@@ -377,6 +384,8 @@ def load_frames(
         workers are processes or other machines (`spkbase.work.ships_items`), frames are always kept there.
     work : spkbase.work.Work
         Its workers; the frames do not depend on them.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -36,9 +36,10 @@ from spkbase.arrays import Floats, Rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.hdf5 import read_arrays, write_arrays
+from spkbase.progress import progress, verbosely
 from spkbase.rounding import is_negligible, share_of_type
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunks, progress
+from spkbase.work import ALL_CORES, Work, chunks
 from spkver.features import Frames
 from spkver.idmap import IdMap
 from spkver.mixture.gmm import (
@@ -554,12 +555,14 @@ def occupancy(
     return posteriors, augmented, float(of_places.log_likelihoods.sum()), stays
 
 
+@verbosely
 def train_word_models(
     frames: Frames,
     texts: Mapping[str, Text],
     config: HiddenMarkovConfig | None = None,
     *,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> WordModels:
     """Train a model of each word by Baum-Welch from a flat start: every state begins with the mean of all frames.
 
@@ -571,6 +574,8 @@ def train_word_models(
     config : HiddenMarkovConfig
     work : spkbase.work.Work
         The result does not depend on the number of workers.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from evaluation.trials import check_index
 from spkbase.arrays import Rows, chosen_rows, fill_rows, part
 from spkbase.errors import DataError, few
+from spkbase.progress import verbosely
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
 from spkver.features import Frames
@@ -221,6 +222,7 @@ class Statistics(SegmentRows):
             raise DataError(text, remedy="accumulate them on the mixture that they are used with")
 
 
+@verbosely
 def accumulate_statistics(
     mixture: GaussianMixture,
     frames: Frames,
@@ -229,6 +231,7 @@ def accumulate_statistics(
     *,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
+    verbose: bool = True,
 ) -> Statistics:
     """Return the statistics of each (model, segment) row of a list.
 
@@ -242,6 +245,8 @@ def accumulate_statistics(
     destination : path, optional
         Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it on access.
         A segment in several rows is then computed for each.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

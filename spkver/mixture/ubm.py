@@ -29,8 +29,9 @@ from spkbase.arrays import Floats, Rows, part
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, few
 from spkbase.hdf5 import open_file
+from spkbase.progress import progress, verbosely
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture.gmm import CHUNK, Accumulator, GaussianMixture, e_step, m_step, unpack_symmetric
 from spkver.sidekit import read_mixture, write_mixture
 
@@ -239,8 +240,9 @@ def widest_dimensions(variances: NDArray[Any]) -> NDArray[np.int64]:
     return dimensions
 
 
+@verbosely
 def train_ubm(
-    frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL_CORES
+    frames: Rows, config: UbmConfig | None = None, *, work: Work = ALL_CORES, verbose: bool = True
 ) -> TrainedUbm:
     """Train a mixture on frames by splitting.
 
@@ -253,6 +255,8 @@ def train_ubm(
     config : UbmConfig
     work : spkbase.work.Work
         The result does not depend on the number of workers.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from spkbase.arrays import Rows, fill_rows
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import new_file, open_file, read_arrays, stored_array, write_strings
+from spkbase.progress import progress, verbosely
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, one_blas_thread, progress, ships_items
+from spkbase.work import ALL_CORES, Work, one_blas_thread, ships_items
 from spkver.mixture import Statistics
 from spkver.vectors import posteriors
 from spkver.vectors.supervectors import Supervectors
@@ -111,6 +112,7 @@ class IVectors(Supervectors):
             raise DataError(text)
 
 
+@verbosely
 def extract_ivectors(
     model: TotalVariability,
     statistics: Statistics,
@@ -119,6 +121,7 @@ def extract_ivectors(
     variances: bool = False,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
+    verbose: bool = True,
 ) -> IVectors:
     """Return the i-vector of each row of statistics.
 
@@ -136,6 +139,8 @@ def extract_ivectors(
         The result does not depend on the number of workers.
     destination : path, optional
         Rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it on access.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

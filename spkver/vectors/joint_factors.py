@@ -35,8 +35,9 @@ from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import read_arrays, write_arrays
+from spkbase.progress import progress, verbosely
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import GaussianMixture, Statistics, unwhiten, whiten
 from spkver.vectors.ivectors import extract_ivectors
 from spkver.vectors.supervectors import Supervectors, sum_by_model, without_factors
@@ -199,6 +200,7 @@ def drawn_start(shape: tuple[int, int], config: JointFactorConfig) -> JointStart
     return speaker, channel, np.full(shape, 1 / np.sqrt(RELEVANCE))
 
 
+@verbosely
 def train_joint_factors(
     mixture: GaussianMixture,
     statistics: Statistics,
@@ -206,6 +208,7 @@ def train_joint_factors(
     *,
     start: JointStart | None = None,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> JointFactors:
     """Train V, U and D, one after the other, on the statistics of sessions.
 
@@ -220,6 +223,8 @@ def train_joint_factors(
         V, U and D to start from, whitened as in `JointFactors`; by default drawn with the seed.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -27,6 +27,7 @@ from evaluation.embeddings import Embeddings
 from spkbase.arrays import ComputedRows, Floats, Rows, fill_rows
 from spkbase.configuration import check_values
 from spkbase.errors import DataError
+from spkbase.progress import verbosely
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.mixture import (
@@ -251,6 +252,7 @@ class Supervectors(SegmentRows):
         return Embeddings(ids, self.models, np.asarray(self.vectors))
 
 
+@verbosely
 def adapt_supervectors(
     mixture: GaussianMixture,
     statistics: Statistics,
@@ -259,6 +261,7 @@ def adapt_supervectors(
     epsilon: float = _EPSILON,
     work: Work = ALL_CORES,
     destination: str | Path | None = None,
+    verbose: bool = True,
 ) -> Supervectors:
     """Return the MAP-adapted means of each row of statistics, as supervectors.
 
@@ -276,6 +279,8 @@ def adapt_supervectors(
     destination : path, optional
         Rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts, and are read
         from it on access.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

@@ -29,9 +29,10 @@ from spkbase.arrays import Floats
 from spkbase.configuration import check_values
 from spkbase.errors import ConfigError, DataError, errors_of
 from spkbase.hdf5 import read_arrays, write_arrays
+from spkbase.progress import progress, verbosely
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, progress, ships_items
+from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, ships_items
 from spkver.mixture import GaussianMixture, Statistics, whiten, whitening_factors
 from spkver.vectors import posteriors
 
@@ -215,6 +216,7 @@ def start_loadings(
     return start
 
 
+@verbosely
 def train_total_variability(
     mixture: GaussianMixture,
     statistics: Statistics,
@@ -222,6 +224,7 @@ def train_total_variability(
     *,
     start: Floats | None = None,
     work: Work = ALL_CORES,
+    verbose: bool = True,
 ) -> TotalVariability:
     """Train the matrix on the statistics of segments.
 
@@ -236,6 +239,8 @@ def train_total_variability(
         Whitened matrix to start from; by default drawn with the seed.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
+    verbose : bool
+        Whether to show progress.
 
     Returns
     -------

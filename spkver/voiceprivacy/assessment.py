@@ -48,8 +48,9 @@ from evaluation.uncertainty import Interval, Minimum, Resampling, minima_over_at
 from evaluation.utility import CALIBRATIONS, compare_voices, matrix_of_voices
 from spkbase.errors import DataError
 from spkbase.files import file_digest, load_json, write_json
+from spkbase.progress import progress
 from spkbase.runs import Run, Stage
-from spkbase.work import Work, progress
+from spkbase.work import Work
 from spkver.voiceprivacy.condition_metrics import assess_condition
 from spkver.voiceprivacy.conversations import list_ending
 from spkver.voiceprivacy.experiment import Experiment

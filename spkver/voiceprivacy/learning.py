@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from spkbase.files import fingerprint, load_json, make_folder, write_json
+from spkbase.progress import progress
 from spkbase.runs import Run
-from spkbase.work import progress
 from spkver.attackers import (
     SpeechFiles,
     Trained,

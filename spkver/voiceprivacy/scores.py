@@ -24,9 +24,9 @@ from evaluation.reports import FusionWeights
 from evaluation.trials import INVERTING, ONE_MODEL, SCENARIOS, Scores, conversation_scores
 from spkbase.errors import DataError, Problems
 from spkbase.files import load_json, write_json
+from spkbase.progress import progress
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
-from spkbase.work import progress
 from spkver.attackers import (
     LostModelError,
     SpeechFiles,

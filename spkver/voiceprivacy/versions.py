@@ -13,7 +13,7 @@ from evaluation.reports import Anonymiser
 from spkbase.configuration import to_dict
 from spkbase.errors import Problems, few
 from spkbase.files import load_json
-from spkbase.work import progress
+from spkbase.progress import progress
 from spkver.anonymization import (
     BUILT_IN,
     RECORD,

@@ -80,6 +80,9 @@ def test_plots_draw_the_same_in_every_form(plot):
 
     expected = lines([("scores", VALUES[TRUTH], VALUES[~TRUTH])])
     assert lines({"scores": (VALUES[TRUTH], VALUES[~TRUTH])}) == expected
+    classes = {"target": VALUES[TRUTH], "nontarget": VALUES[~TRUTH]}
+    assert lines({"scores": classes}) == expected
+    assert lines({"scores": list(classes.values())}) == expected
     assert lines(VALUES, labels=TRUTH.astype(int)) == expected
     assert lines({"scores": VALUES}, TRUTH) == expected
     assert lines(FORMS["data frame"][0][0]) == expected

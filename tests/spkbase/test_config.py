@@ -94,7 +94,7 @@ def test_values_are_converted_to_their_type(setting, name, value):
         ),
         (
             "features.preset=loud",
-            "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa, kaldi",
+            "features.preset is 'loud': expected one of sidekit, telephone, wideband, librosa, kaldi, plp",
         ),
         ("sede=3", "unknown configuration key 'sede': did you mean seed?"),
         ("count=3", "unknown configuration key 'count': did you mean inner.count?"),

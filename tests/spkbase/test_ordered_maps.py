@@ -19,19 +19,21 @@ from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from joblib import register_parallel_backend
 from joblib.parallel import ParallelBackendBase
 from threadpoolctl import threadpool_limits
 
+from spkbase.console import Command
 from spkbase.errors import ConfigError, DataError, WorkerError
+from spkbase.progress import _bar_kind, progress, verbosely
 from spkbase.work import (
     Work,
-    _bar_kind,
     chunks,
     engine_kind,
-    progress,
     ships_items,
     stop_workers,
     use_engine,
@@ -152,7 +154,7 @@ def test_an_error_in_a_map_prints_nothing_else(tmp_path):
 
 
 def test_progress_counts_the_parts_of_items_and_of_inner_loops(caplog, monkeypatch):
-    monkeypatch.setattr("spkbase.work._SECONDS_BETWEEN_LOG_LINES", 0.0)
+    monkeypatch.setattr("spkbase.progress._SECONDS_BETWEEN_LINES", 0.0)
     batches = chunks("abcde", 2)
     with caplog.at_level(logging.INFO):
         found = list(
@@ -183,7 +185,7 @@ def test_progress_counts_the_parts_of_items_and_of_inner_loops(caplog, monkeypat
 
 def test_progress_is_a_bar_on_terminals_and_occasional_lines_elsewhere():
     code = (
-        "import time\nfrom spkbase.console import echo_log\nfrom spkbase.work import progress\n"
+        "import time\nfrom spkbase.console import echo_log\nfrom spkbase.progress import progress\n"
         "with echo_log():\n    for _ in progress(range(4), description='outer', total=4):\n"
         "        for _ in progress(range(4), description='inner', total=4):\n            time.sleep(0.1)\n"
     )
@@ -196,6 +198,56 @@ def test_progress_is_a_bar_on_terminals_and_occasional_lines_elsewhere():
     assert shown.endswith("\r")  # the bar is taken away
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_progress_goes_to_standard_error_where_nobody_has_set_up_logging():
+    code = (
+        "import spkbase.progress as p\np._SECONDS_BETWEEN_LINES = 0.0\n"
+        "for _ in p.progress('abcd', description='letters', total=4):\n    pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shares = re.findall(r"^letters: (\d+) % after", done.stderr, re.MULTILINE)
+    assert shares == ["0", "25", "50", "75", "100"]
+
+
+@verbosely
+def shout(words, *, verbose=True):
+    """A function with a loop, and one with a loop in a worker within."""
+    list(Work(2).map(whisper, words, description="words"))
+    return list(progress(words, description="again", total=len(words)))
+
+
+def whisper(word):
+    return list(progress(word, description="letters", total=len(word)))
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_functions_are_silent_on_request(verbose, caplog, monkeypatch):
+    monkeypatch.setattr("spkbase.progress._SECONDS_BETWEEN_LINES", 0.0)
+    with caplog.at_level(logging.INFO):
+        assert shout(["ab", "cd"], verbose=verbose) == ["ab", "cd"]
+        assert caplog.records == [] or verbose
+        caplog.clear()
+        shout(["ab", "cd"])
+    told = {record.getMessage().split(":")[0] for record in caplog.records}
+    assert told == {"words", "again"}  # not what workers do
+
+
+def test_commands_tell_that_they_are_at_work_while_no_loop_shows_its_progress(caplog, monkeypatch):
+    monkeypatch.setattr("spkbase.progress._SECONDS_BETWEEN_LINES", 0.05)
+
+    @click.command("metrics", cls=Command)
+    def metrics():
+        time.sleep(0.12)
+        for _ in progress("ab", description="letters", total=2):
+            time.sleep(0.12)
+
+    with caplog.at_level(logging.INFO):
+        assert CliRunner().invoke(metrics, []).exit_code == 0
+    told = [record.getMessage().split(":")[0] for record in caplog.records]
+    assert told[0] == "metrics"
+    assert told.count("metrics") <= 3
+    assert set(told[-2:]) == {"letters"}
 
 
 MEGABYTES = 2

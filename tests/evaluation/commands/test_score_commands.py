@@ -71,6 +71,8 @@ def lists(tmp_path):
         ("nece", []),
         ("ape", ["--curves", "actual", "--legend", "lower left"]),
         ("nber", []),
+        ("det", ["--hull-only", "--color", "red", "--color", "#00ff00"]),
+        ("roc", ["--lowest-fpr", "0.01", "--color", "k"]),
         ("zebra", ["--sort"]),
         ("histogram", ["--bins", "20"]),
         ("reliability", ["-p", "0.1"]),
@@ -89,7 +91,7 @@ def test_every_kind_of_plot_is_written(lists, kind, extra):
         "-l",
         "the_2nd",
     ]
-    outputs = [lists / f"x.{extension}" for extension in ("png", "tex")]
+    outputs = [lists / f"x.{extension}" for extension in ("png", "tex", "pgf")]
     passes(
         "plot",
         kind,
@@ -100,12 +102,22 @@ def test_every_kind_of_plot_is_written(lists, kind, extra):
         *[word for one in outputs for word in ("-o", one)],
     )
     starts = [path.read_bytes()[:5] for path in outputs]
-    assert starts == [b"\x89PNG\r", b"% Com"]
+    assert starts == [b"\x89PNG\r", b"% Com", b"% A p"]
     tex = outputs[-1].read_text()
     assert r"the\_2nd" in tex
     assert "A title" in tex
-    for words, sides in (("upper right", "north east"), ("lower left", "south west")):
-        assert (f"legend pos={sides}" in tex) == (words in extra)
+
+
+def test_options_of_plots_reach_the_picture(lists):
+    (lists / "scale.yaml").write_text("low: 0.001\nextreme: .inf\n")
+    one = ["-s", lists / "one.txt", "-k", lists / "key.txt", "-o", lists / "x.pgf"]
+    passes("plot", "zebra", *one, "--scale", lists / "scale.yaml")
+    assert "extreme)" in (lists / "x.pgf").read_text()
+    passes("plot", "det", *one, "--hull-only", "--color", "#00ff00")
+    assert "Lines: convex hulls" in (lists / "x.pgf").read_text()
+    assert "{currentstroke}{rgb}{0.000000,1.000000,0.000000}" in (lists / "x.pgf").read_text()
+    passes("plot", "roc", *one, "--lowest-fpr", "0.01")
+    assert "}0.01}" in (lists / "x.pgf").read_text()
 
 
 @pytest.mark.parametrize("kind", ["z", "t", "s", "as"])

@@ -39,7 +39,6 @@ from evaluation.metrics import (
 )
 from evaluation.plots import TradeOff, plot_det, plot_privacy_utility
 from evaluation.plots.scores import reliability
-from evaluation.plots.tex import thinned
 from evaluation.trials import Key, Scores
 from evaluation.uncertainty import Interval
 from spkbase.errors import DataError
@@ -290,9 +289,7 @@ def test_infinite_scores_can_be_plotted(tmp_path):
     one = ("x", [np.inf, 2.0, -1.0], [-np.inf, 0.0, 1.0])
     for kind in KINDS.keys() & set(IN_TEX):
         KINDS[kind]([one, one, one], path=tmp_path / f"{kind}.tex")
-        assert not re.search(
-            r"\((nan|-?inf)|,(nan|-?inf)\)", (tmp_path / f"{kind}.tex").read_text()
-        )
+        assert not re.search(r"\b(nan|inf)in\}", (tmp_path / f"{kind}.tex").read_text())
     plots.plot_ece([("x", [-np.inf, 1.0], [0.0])], path=tmp_path / "x.svg")
 
 
@@ -404,12 +401,111 @@ def test_the_eer_lies_on_the_diagonal_and_the_curve_near_its_hull():
     assert "Thick: the curve itself; thin: its convex hull" in legend_title(figure)
 
 
+# ---- many systems, equal curves, colours
+
+
+LINES = {
+    "det": plot_det,
+    "roc": plots.plot_roc,
+    "ece": plots.plot_ece,
+    "ape": plots.plot_ape,
+    "zebra": plots.plot_zebra,
+    "reliability": plots.plot_reliability,
+    "cmc": lambda systems, **where: plots.plot_cmc(
+        {name: np.linspace(target[0] % 0.5, 1, 20) for name, target, _ in systems}, **where
+    ),
+    "linkability": lambda systems, **where: plots.plot_linkability(
+        {name: Curve(SIZES, (target[0] % 1) / SIZES, *[np.nan / SIZES] * 2, 1 / SIZES)
+         for name, target, _ in systems}, **where
+    ),
+}  # fmt: skip
+MANY = [scores(f"system {number}", 3.0 - 0.2 * number) for number in range(14)]
+
+
+def entries_of(figure):
+    """Colour, dashes and marker of each system in the legend."""
+    looks = []
+    for line, text in zip(figure.legends[0].get_lines(), labels(figure), strict=True):
+        if text.startswith("system"):
+            dashes = str(line._dash_pattern)
+            looks.append((to_hex(line.get_color()), dashes, line.get_marker()))
+    return looks
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_fourteen_systems_are_told_apart_in_the_legend_and_along_their_lines(kind):
+    figure = LINES[kind](MANY)
+    looks = entries_of(figure)
+    assert len(set(looks)) == 14
+    figure.draw_without_rendering()
+    drawn = set()
+    for line in figure.axes[0].lines:
+        if line.get_linewidth() == 1.8:
+            dashes = str(line._dash_pattern)
+            drawn.add((to_hex(line.get_color()), dashes, line.get_marker()))
+    assert len(drawn) == 14
+    assert len({look for look in drawn if look[2] != "None"}) == 7
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_equal_curves_are_named(kind):
+    again = [("system again", *MANY[1][1:])]
+    texts = labels(LINES[kind]([*MANY[:3], *again]))
+    told = [text.split("\n")[-1] for text in texts if "same curve" in text]
+    assert told == ["same curve as system 1"]
+
+
+def test_a_curve_that_leaves_the_plot_says_so():
+    texts = labels(plots.plot_ece([scores("system 1", 3.0, 4.0, 40.0), MANY[0]]))
+    assert [text.endswith("curve goes on above this plot") for text in texts[1:3]] == [True, False]
+
+
+@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize(
+    ("color", "expected"),
+    [
+        ("red", ["#ff0000"] * 3),
+        ((0.0, 0.0, 1.0), ["#0000ff"] * 3),
+        (["red", "k", "#00ff00"], ["#ff0000", "#000000", "#00ff00"]),
+        ({"system 1": "red"}, ["#0072b2", "#ff0000", "#009e73"]),
+    ],
+)
+def test_colours_can_be_chosen(kind, color, expected):
+    assert [look[0] for look in entries_of(LINES[kind](MANY[:3], color=color))] == expected
+
+
+@pytest.mark.parametrize(
+    ("color", "words"),
+    [
+        ("rouge", "a colour of matplotlib, got 'rouge'"),
+        (["red", "rouge", "k"], "a colour of matplotlib, got 'rouge'"),
+        (["red", "k"], "a colour for each of 3 systems, got 2"),
+        ({"system 9": "red"}, "colours of system 0, system 1, system 2, got one of 'system 9'"),
+    ],
+)
+def test_colours_that_fit_no_system_are_refused(color, words):
+    with pytest.raises(DataError, match=words):
+        plot_det(MANY[:3], color=color)
+
+
+def test_a_histogram_takes_colours_of_its_classes():
+    figure = plots.plot_histogram(MANY[:1], color={"nontarget": "red"})
+    colours = [to_hex(line.get_color()) for line in figure.axes[0].lines]
+    assert colours == ["#0072b2", "#ff0000"]
+
+
+def test_the_legend_can_be_left_out():
+    figure = plot_det(MANY[:2], legend=False)
+    assert not figure.legends
+    assert figure.axes[0].get_legend() is None
+
+
 # ---- other plots of scores
 
 
 def test_the_roc_passes_through_its_rates():
     _, target, nontarget = SYSTEMS[1]
-    figures = [plots.plot_roc(SYSTEMS[1:2], lowest_fpr=lowest) for lowest in (0, 1e-2, None)]
+    figures = [plots.plot_roc(SYSTEMS[1:2]), plots.plot_roc(SYSTEMS[1:2], lowest_fpr=1e-2)]
     line, logarithmic = (figure.axes[0].lines[1] for figure in figures[:2])
     for threshold in (-1.0, 0.3, 2.0):
         fpr, tpr = np.mean(nontarget >= threshold), np.mean(target >= threshold)
@@ -423,8 +519,8 @@ def test_the_roc_passes_through_its_rates():
         in labels(figures[0])[0]
     )
     assert [text for _, text in ticks(figures[1].axes[0].xaxis)] == ["0.01", "0.1", "1"]
-    # of 2,000 nontarget trials
-    assert [text for _, text in ticks(figures[2].axes[0].xaxis)] == ["0.001", "0.01", "0.1", "1"]
+    assert [figure.axes[0].get_xscale() for figure in figures] == ["linear", "log"]
+    assert labels(figures[0])[-1] == "chance"
 
 
 def test_the_zebra_legend_equals_the_reference():
@@ -622,6 +718,7 @@ def test_one_call_writes_all_formats_with_reproducible_bytes(tmp_path):
         "det.pdf": b"%PDF",
         "det.SVG": b"<?xml",
         "det.tex": b"% Compile",
+        "det.pgf": b"% A picture",
     }
     written = []
     for folder in ("first", "second"):
@@ -687,16 +784,28 @@ def test_malformed_input_is_refused_and_nothing_written(tmp_path, call, words):
 
 
 @pytest.mark.parametrize("kind", IN_TEX)
-def test_tex_files_are_complete_documents(tmp_path, kind):
-    DRAWN[kind](SYSTEMS, path=tmp_path / "x.tex")
-    text = (tmp_path / "x.tex").read_text()
-    body = re.sub(r"\\[{}\\#$%&_]", "", text)
-    assert body.count("{") == body.count("}")
-    assert text.count(r"\begin{") == text.count(r"\end{") == 3
-    packages = {"fontenc", "inputenc", "textcomp", "lmodern", "pgfplots"}
-    assert set(re.findall(r"\\usepackage(?:\[.*?\])?\{(\w+)\}", text)) == packages
-    assert r"\input" not in text.replace("inputenc", "")
-    assert text.count(r"\addlegendimage") == text.count(r"\addlegendentry") > 0
+def test_tex_files_are_complete_documents_and_pictures(kind, tmp_path):
+    DRAWN[kind](SYSTEMS, path=[tmp_path / "x.tex", tmp_path / "x.pgf"])
+    document = (tmp_path / "x.tex").read_text()
+    picture = (tmp_path / "x.pgf").read_text()
+    for text in (document, picture):
+        body = re.sub(r"\\[{}\\#$%&_]", "", text)
+        assert body.count("{") == body.count("}")
+        assert text.count(r"\begin{") == text.count(r"\end{")
+        assert r"\input" not in re.sub("^%.*|inputenc", "", text, flags=re.MULTILINE)
+    assert document.count(r"\begin{document}") == 1
+    loaded = re.findall(r"^\\usepackage(?:\[.*?\])?\{(\w+)\}", document, re.MULTILINE)
+    assert {*loaded, "lmodern"} == {"fontenc", "inputenc", "textcomp", "lmodern", "pgf"}
+    assert r"\documentclass" not in picture
+    label = DRAWN[kind](SYSTEMS).axes[0].get_xlabel().replace("%", r"\%")
+    assert label in document
+    assert label in picture
+
+
+def test_tex_prints_every_letter_of_a_name(tmp_path):
+    plots.plot_cmc({"B&B {x} ~^#\\": [0.5, 1.0]}, path=tmp_path / "x.pgf")
+    expected = r"B\&B \{x\} \textasciitilde{}\textasciicircum{}\#\textbackslash{}"
+    assert expected in (tmp_path / "x.pgf").read_text()
 
 
 @pytest.mark.slow
@@ -708,17 +817,3 @@ def test_tex_files_compile(tmp_path, kind):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:].decode("latin-1")
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_thinned_curves_stay_within_a_step():
-    rng = np.random.default_rng(0)
-    x = np.sort(rng.uniform(0, 1, 200_000))
-    y = np.cumsum(rng.exponential(size=len(x)))
-    y /= y[-1]
-    thin_x, thin_y = thinned(np.column_stack([x, y]), np.array([[0.0, 1.0], [0.0, 1.0]])).T
-    assert len(thin_x) < 6100
-    assert np.abs(np.interp(x, thin_x, thin_y) - y).max() < 3 / 3000
-    assert (thin_x[0], thin_x[-1]) == (
-        pytest.approx(x[0], abs=1e-3),
-        pytest.approx(x[-1], abs=1e-3),
-    )
