@@ -247,8 +247,8 @@ def comparing_command(output: Path, extractors: Sequence[str], names: Sequence[s
     for extractor in map(folder_name, extractors):
         for name in map(folder_name, names):
             runs.append(f"{extractor}/{name}={output / 'linkability' / extractor / name}")
-    options = ["--original", ORIGINAL, "--output", str(output / "compared")]
-    return shlex.join(["spkver-eval", "linkability-compare", *runs, *options])
+    command = f"spkver-eval linkability-compare --original {ORIGINAL}"
+    return shlex.join([*command.split(), *runs, "--output", str(output / "compared")])
 
 
 if __name__ == "__main__":
