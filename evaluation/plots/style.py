@@ -140,8 +140,6 @@ def looks_of(
     DataError
         If a colour is unknown, or colours do not fit the systems in number or name.
     """
-    from matplotlib.colors import is_color_like
-
     colours: list[Any] = [None] * len(names)
     if isinstance(color, Mapping):
         unknown = color.keys() - set(names)
@@ -149,7 +147,7 @@ def looks_of(
             text = f"expected colours of {', '.join(names)}, got one of {min(unknown)!r}"
             raise DataError(text)
         colours = [color.get(name) for name in names]
-    elif is_color_like(color):
+    elif _is_colour(color):
         colours = [color] * len(names)
     elif isinstance(color, str):
         colours = [color]
@@ -162,12 +160,21 @@ def looks_of(
     for number, colour in zip(numbers or range(len(names)), colours, strict=False):
         look = line_of(number)
         if colour is not None:
-            if not is_color_like(colour):
+            if not _is_colour(colour):
                 text = f"expected a colour of matplotlib, got {colour!r}"
                 raise DataError(text, remedy="give a name such as 'red', or '#d55e00'")
             look["color"] = colour
         looks.append(look)
     return looks
+
+
+def _is_colour(value: Any) -> bool:
+    from matplotlib.colors import is_color_like
+
+    try:
+        return is_color_like(value)
+    except TypeError:  # two strings, by matplotlib 3.8
+        return False
 
 
 class Curves:
