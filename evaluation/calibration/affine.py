@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -366,7 +366,9 @@ def cross_validate_affine(
     return result
 
 
-def save_affine(path: str | Path, affine: Affine, quality: Sequence[str] = ()) -> None:
+def save_affine(
+    path: str | Path, affine: Affine, quality: Mapping[str, tuple[float, float]] | None = None
+) -> None:
     """Write a calibration or fusion as JSON, atomically and with all digits.
 
     Parameters
@@ -375,8 +377,8 @@ def save_affine(path: str | Path, affine: Affine, quality: Sequence[str] = ()) -
         The file.
     affine : Affine
         See `train_affine`.
-    quality : sequence of str, optional
-        Names of the last columns, if they are of quality measures.
+    quality : mapping of str to tuple of float, optional
+        The last columns, if they are of quality measures: the smallest and the largest number of training.
     """
     content: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, **affine.__dict__}
     if quality:
@@ -405,16 +407,18 @@ def load_affine(path: str | Path) -> Affine:
     return affine
 
 
-def read_affine(path: str | Path) -> tuple[Affine, tuple[str, ...]]:
-    """Return what `save_affine` wrote: the map, and the columns of quality measures; errors as `load_affine`."""
+def read_affine(path: str | Path) -> tuple[Affine, dict[str, tuple[float, float]]]:
+    """Return what `save_affine` wrote: the map, and the ranges of quality measures; errors as `load_affine`."""
     content = load_json(path)
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         weights = tuple(map(float, content["weights"]))
         names = tuple(map(str, content["names"]))
         affine = Affine(weights, float(content["offset"]), float(content["prior"]), names)
-        quality = tuple(map(str, content.get("quality", ())))
+        quality = {}
+        for column, (low, high) in content.get("quality", {}).items():
+            quality[str(column)] = (float(low), float(high))
         known = (content["format"], content["version"]) == (_FORMAT, _VERSION)
-        fits = names[len(names) - len(quality) :] == quality and len(quality) < len(weights)
+        fits = names[len(names) - len(quality) :] == tuple(quality) and len(quality) < len(weights)
         numbers = [*weights, affine.offset]
         if known and fits and np.isfinite(numbers).all() and 0 < affine.prior < 1:
             return affine, quality

@@ -70,17 +70,22 @@ class Calibration:
     ----------
     affine : Affine
         Weights of the systems and then of the columns of quality measures, with their names, and the offset.
-    quality : tuple of str
-        Columns of quality measures, as ``"log(min duration)"``.
+    ranges : mapping of str to tuple of float
+        Smallest and largest number of each column of quality measures in training, as of ``"log(min duration)"``.
     scores : Scores or ndarray of float64 of shape (N,), or None
         Log-likelihood ratios of the training trials, each by a map of other speakers; None without folds, and where
         the calibration was loaded.
     """
 
     affine: Affine
-    quality: tuple[str, ...] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     scores: Any = None
     _training: tuple[NDArray[np.float64], Trials | None] | None = field(default=None, repr=False)
+
+    @property
+    def quality(self) -> tuple[str, ...]:
+        """Columns of quality measures, in the order of their weights."""
+        return tuple(self.ranges)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -164,8 +169,23 @@ class Calibration:
                 text = "quality measures are joined by ids, which the trials lack"
                 raise DataError(text, remedy="give Scores, or a data frame with columns of ids")
             extra = columns_of_trials(quality, self.quality, trials)
+            self._doubt_units(extra)
             values = np.column_stack([values, extra])
         return apply_affine(self.affine, values)
+
+    def _doubt_units(self, columns: NDArray[np.float64]) -> None:
+        """Warn of columns most of whose numbers lie further beyond those of training than these spread."""
+        for (name, (low, high)), numbers in zip(self.ranges.items(), columns.T, strict=True):
+            spread = high - low
+            floor = low - spread
+            if low > 0:
+                floor = max(floor, low * low / high)  # as far below as a spread of factors
+            n_beyond = int(((numbers < floor) | (numbers > high + spread)).sum())
+            if spread > 0 and 2 * n_beyond > len(numbers):
+                text = (
+                    "%s of %d of %d trials is far from %.4g to %.4g, as in training: another unit?"
+                )
+                logger.warning(text, name, n_beyond, len(numbers), low, high)
 
     def _n_seen(self, scores: NDArray[np.float64], trials: Trials | None) -> int:
         """Return how many trials were trained on, by their ids, or by most of their scores under other ids."""
@@ -181,7 +201,7 @@ class Calibration:
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON, with all digits and without `scores`; `load_calibration` reads it."""
-        save_affine(path, self.affine, self.quality)
+        save_affine(path, self.affine, self.ranges)
 
 
 def calibrate(
@@ -408,7 +428,10 @@ def train_calibration(
             n_quality=len(columns),
         )
         crossed = key.scored(llr)
-    return Calibration(affine, columns, crossed, (values[:, 0], key))
+    ranges = {}
+    for name, numbers in zip(columns, trained[:, values.shape[1] :].T, strict=True):
+        ranges[name] = (float(numbers.min()), float(numbers.max()))
+    return Calibration(affine, ranges, crossed, (values[:, 0], key))
 
 
 def load_calibration(path: str | Path) -> Calibration:

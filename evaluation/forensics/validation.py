@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -29,9 +30,11 @@ from evaluation.metrics import (
     Metrics,
     SortedScores,
     Unit,
+    sort_ratios,
 )
 from evaluation.trials import Key, Missing, Scores, Speakers
 from evaluation.uncertainty import Resampling, confidence_intervals, sample_from, with_intervals
+from spkbase.errors import DataError
 
 _LOG10 = Unit("log10 LR", ".2f")
 
@@ -46,13 +49,14 @@ def validate(
     bootstrap_by: Literal["speaker", "id"] = "speaker",
     resampling: Resampling | None = None,
     missing: Missing = "error",
+    llr_base: float = math.e,
 ) -> Evaluation:
     """Return the validation of log-likelihood ratios, with intervals over speakers.
 
     Parameters
     ----------
     scores, key : Scores, Key
-        Natural LLRs, joined by id pair.
+        LLRs, joined by id pair.
     speakers, model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.linkage.per_speaker`.
     bootstrap_by : {"speaker", "id"}
@@ -61,6 +65,8 @@ def validate(
         Resampling of the speakers; `Resampling()` by default, and ``Resampling(0)`` for no intervals.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score.
+    llr_base : float
+        Base of the LLRs, such as 10; natural ones by default.
 
     Returns
     -------
@@ -71,7 +77,7 @@ def validate(
     Raises
     ------
     DataError
-        If scores and key do not fit together, or ids may not be speakers.
+        If scores and key do not fit together, ids may not be speakers, or the base is not above 1.
     """
     resampling = resampling or Resampling()
     sample, _ = sample_from(
@@ -82,7 +88,13 @@ def validate(
         bootstrap_by=bootstrap_by,
         missing=missing,
     )
+    if not llr_base > 1:
+        raise DataError(f"expected a base of log-likelihood ratios above 1, got {llr_base}")
+    sample = replace(sample, scores=sample.scores * math.log(llr_base))
+    sort_ratios(sample.scores, labels=sample.is_target)  # warns of scores that can be no ratios
     result = Metrics(metrics=(*RESAMPLED, *OTHERS)).evaluate(sample.runs())
+    base = "natural logarithms" if llr_base == math.e else f"logarithms of base {llr_base:g}"
+    result.notes["base"] = f"read as {base}"
     if not resampling.resamples:
         return result
     intervals = confidence_intervals(sample, Metrics(metrics=RESAMPLED), resampling)

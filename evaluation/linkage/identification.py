@@ -24,6 +24,7 @@ References
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
@@ -62,6 +63,8 @@ from evaluation.uncertainty import (
     with_intervals,
 )
 from spkbase.errors import DataError, few
+
+logger = logging.getLogger(__name__)
 
 UNKNOWN = "unknown"
 """The answer of a search below the threshold."""
@@ -103,7 +106,7 @@ def identification(
     scores: Scores,
     key: Key,
     *,
-    fpir: Sequence[float] = (0.1, 0.01, 0.001),
+    fpir: float | Sequence[float] = (0.1, 0.01, 0.001),
     threshold: float | None = None,
     speakers: Speakers | None = None,
     model_speakers: Speakers | None = None,
@@ -118,7 +121,7 @@ def identification(
     ----------
     scores, key : Scores, Key
         Joined by id pair. A segment without a target trial is an unmated search.
-    fpir : sequence of float
+    fpir : float, or sequence of float
         Largest false-positive identification rates, between 0 and 1, at which thresholds are chosen on these scores.
     threshold : float, optional
         A threshold that was chosen on other scores, in the place of `fpir`.
@@ -171,7 +174,9 @@ def identification(
     turned = reversal(values[joined.is_target], values[~joined.is_target])
     if turned is not None:
         notes["scores"] = turned.text
-    points = tuple(map(str, fpir))
+        if turned.clear:
+            logger.warning("%s", turned.text)
+    points = tuple(map(str, np.atleast_1d(fpir).tolist()))
     asked = " (FPIR {} asked)"
     if threshold is not None:
         _check_threshold(threshold)

@@ -228,19 +228,23 @@ class PairedComparison(Tabular):
         shown = self._columns(columns)
         tables = [system_rows(self.systems, shown)]
         if self.differences:
-            tables.append(difference_rows(self.differences, shown, next(iter(self.systems))))
+            first = next(iter(self.systems))
+            tables.append(difference_rows(self.differences, shown, first, family=self._columns()))
         return tables
 
     def _columns(self, names: Sequence[str] = ()) -> list[Column]:
         first = next(iter(self.systems.values()))
-        unknown = [name for name in names if name not in first]
-        if unknown:
-            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(first)}")
+        chosen = []
+        for name in names:
+            matching = [other for other in first if other == name or other.startswith(f"{name}.")]
+            if not matching:
+                raise DataError(f"no metric {name!r}; there are: {', '.join(first)}")
+            chosen += matching
         table: Sequence[Metric] = METRICS
         if self.evaluated is not None:
             table = self.evaluated.first.result.metrics
         known = columns_of(table)
-        return [known[name] for name in names or first]
+        return [known[name] for name in chosen or first]
 
     @property
     def _note(self) -> str:
@@ -266,13 +270,15 @@ class PairedComparison(Tabular):
         caption, label : str, optional
             Caption (TeX) and label of the first table; by default the caption explains intervals and bold numbers.
         columns : sequence of str
-            Metrics by their names; all by default.
+            Metrics by their names, such as ``min_cllr`` and ``eer``; all by default. P-values are corrected for all
+            that were compared, also those that are not shown.
         """
         tex = paper_tables(
             self.systems,
             self.differences,
             self._columns(columns),
             next(iter(self.systems)),
+            family=self._columns(),
             note=self.resampling.text(self.units),
             caption=caption,
             label=label,

@@ -82,12 +82,21 @@ def corrected_p_values(
 
 
 def difference_rows(
-    differences: Differences, columns: Sequence[Column], reference: str
+    differences: Differences,
+    columns: Sequence[Column],
+    reference: str,
+    *,
+    family: Sequence[Column] = (),
 ) -> list[dict[str, str]]:
-    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm)."""
+    """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm).
+
+    P-values are corrected for all columns of the family, also those that are not shown; by default for those shown.
+    """
     blank = dict.fromkeys([column.heading for column in columns], "")
     rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
-    for (label, column), p_value in corrected_p_values(differences, columns).items():
+    for (label, column), p_value in corrected_p_values(differences, family or columns).items():
+        if column not in columns:
+            continue
         gap = differences[label][column.name]
         rows[label][column.heading] = ", ".join(
             filter(None, [gap.text(column.form), p_text(p_value)])
@@ -101,6 +110,7 @@ def paper_tables(
     columns: Sequence[Column],
     reference: str,
     *,
+    family: Sequence[Column] = (),
     note: str = "",
     caption: str | None = None,
     label: str = "tab:metrics",
@@ -116,6 +126,8 @@ def paper_tables(
         What the tables show.
     reference : str
         The system that the others are compared with.
+    family : sequence of Column
+        The columns for whose number p-values are corrected; by default those shown.
     note : str
         How the intervals were made, for the captions.
     caption : str, optional
@@ -124,7 +136,8 @@ def paper_tables(
         Label of the first table.
     """
     name = escape_tex(reference)
-    best = _best_systems(systems, differences, columns, reference)
+    p_values = corrected_p_values(differences, family or columns)
+    best = _best_systems(systems, differences, columns, reference, p_values)
     if caption is None:
         caption = "Metrics of the systems."
         if note:
@@ -133,18 +146,22 @@ def paper_tables(
             caption += f" Bold: best, and significantly different from {name} (or {name} from all others), $p < 0.05$."
     text = latex_table(system_rows(systems, columns), caption=caption, label=label, best=best)
     if differences:
-        below = f"Differences from {name}. In brackets: {escape_tex(note)}. Each $p$ is corrected by Holm's method."
-        gaps = difference_rows(differences, columns, reference)
+        below = f"Differences from {name}. In brackets: {escape_tex(note)}."
+        below += f" Each $p$ is corrected by Holm's method, for {len(p_values)}."
+        gaps = difference_rows(differences, columns, reference, family=family)
         text += "\n" + latex_table(gaps, caption=below, label="tab:differences")
     return text
 
 
 def _best_systems(
-    systems: Systems, differences: Differences, columns: Sequence[Column], reference: str
+    systems: Systems,
+    differences: Differences,
+    columns: Sequence[Column],
+    reference: str,
+    p_values: Mapping[tuple[str, Column], float],
 ) -> dict[str, str]:
     """Return by heading the system that is significantly the best of each column."""
     best: dict[str, str] = {}
-    p_values = corrected_p_values(differences, columns)
     for column in columns:
         if differences and column.worse:
             values = {

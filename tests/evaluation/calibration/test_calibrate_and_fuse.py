@@ -237,6 +237,31 @@ def test_folds_make_cllr_honest_and_rejected_trials_stay_rejected():
 # quality measures
 
 
+@pytest.mark.parametrize("columns", ["min duration", "log(min duration)", "log(max duration)"])
+@pytest.mark.parametrize(
+    ("factor", "doubted"), [(1, False), (2, False), (1000, True), (0.001, True)]
+)
+def test_measures_in_another_unit_raise_a_warning(columns, factor, doubted, tmp_path, caplog):
+    rng = np.random.default_rng(0)
+    names = [f"s{number}" for number in range(30)]
+    models = [name for name in names for _ in names]
+    segments = [f"{name}/x" for _ in names for name in names]
+    truth = np.eye(30, dtype=bool).ravel()
+    seconds = dict(zip([*names, *segments[:30]], rng.uniform(2, 10, 60), strict=True))
+    scores = ev.Scores.from_ids(models, segments, rng.normal(size=900) + 2 * truth)
+    key = ev.Key.from_ids(models, segments, truth)
+    measures = {"duration": seconds}
+    trained = ev.calibrate(
+        scores, key, speakers="/", quality=measures, quality_columns=columns, folds=0
+    )
+    trained.save(tmp_path / "a.json")
+    caplog.clear()
+    new = ev.Scores.from_ids(["s1", "s2"], ["s3/x", "s4/x"], [0.0, 1.0])
+    others = {"duration": {name: factor * value for name, value in seconds.items()}}
+    ev.load_calibration(tmp_path / "a.json").apply(new, quality=others)
+    assert ("another unit?" in caplog.text) == doubted
+
+
 def test_measures_of_models_and_segments_form_columns():
     trials = ev.Trials.from_ids(["m", "m", "n"], ["m", "t", "t"])
     pair = ({"m": 2.0, "n": 8.0}, {"m": 4.0, "t": 1.0})

@@ -194,3 +194,35 @@ def test_validation_asks_for_speakers():
     )
     with pytest.raises(DataError, match="bootstrap_by='id'"):
         validate(scores, key)
+
+
+def crossed(change=lambda *trials: trials):
+    """The calibrated ratios as trials of sixty speakers with themselves and with each other."""
+    target, nontarget = change(*ratios("calibrated"))
+    names = [f"s{number}" for number in range(60)]
+    models = names + names
+    segments = names + names[1:] + names[:1]
+    values = np.concatenate([np.resize(target, 60), np.resize(nontarget, 60)])
+    is_target = np.arange(120) < 60
+    return ev.Scores.from_ids(models, segments, values), ev.Key.from_ids(
+        models, segments, is_target
+    )
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_validation_of_what_is_no_ratio_raises_a_warning(name, caplog):
+    change, message = MISTAKES[name]
+    validate(*crossed(change), resampling=ev.Resampling(0))
+    assert message in caplog.text
+
+
+def test_a_validation_reads_ratios_of_base_10_and_says_so():
+    scores, key = crossed()
+    natural = validate(scores, key, resampling=ev.Resampling(0))
+    tens = ev.Scores.from_ids(*zip(*key.pairs(), strict=True), scores.values / np.log(10))
+    other = validate(tens, key, resampling=ev.Resampling(0), llr_base=10)
+    assert other.cllr == pytest.approx(natural.cllr)
+    assert natural.notes["base"] == "read as natural logarithms"
+    assert other.notes["base"] == "read as logarithms of base 10"
+    with pytest.raises(DataError, match="expected a base of log-likelihood ratios above 1"):
+        validate(scores, key, llr_base=1)

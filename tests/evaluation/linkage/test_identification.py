@@ -45,6 +45,16 @@ def brute_force(matrix, enrolled, tested, threshold):
     return np.mean(missed), np.mean(wrong)
 
 
+def test_reversed_scores_raise_a_warning_and_a_single_rate_is_taken(caplog):
+    scores, key = made(*drawn())
+    one = ev.identification(scores, key, fpir=0.1, resampling=NONE)
+    assert one.fnir[0.1] == ev.identification(scores, key, fpir=[0.1], resampling=NONE).fnir[0.1]
+    assert "REVERSED" not in caplog.text
+    turned = ev.Scores.from_ids(*zip(*key.pairs(), strict=True), -scores.values)
+    ev.identification(turned, key, resampling=NONE)
+    assert "REVERSED" in caplog.text
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_rates_equal_those_of_brute_force(seed):
     given = drawn(seed)

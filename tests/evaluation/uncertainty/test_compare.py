@@ -127,6 +127,18 @@ def test_tables_equal_those_of_the_command(tmp_path):
     ]
 
 
+def test_p_values_are_corrected_for_all_that_were_compared_whatever_is_shown():
+    found = compare(
+        systems(0.3), KEY, speakers=MAP, metrics=["eer", "min_cllr", "cllr"], resamples=30, seed=3
+    )
+    whole = re.findall(r"\$p [^$]+\$", found.to_latex())
+    assert len(whole) == 3
+    alone = found.to_latex(columns=["min_cllr"])
+    assert re.findall(r"\$p [^$]+\$", alone) == whole[1:2]
+    assert "by Holm's method, for 3." in alone
+    assert "EER" in found.to_latex(columns=["eer"])
+
+
 def test_tables_for_papers_have_the_requested_caption_label_and_columns():
     found = compare(
         systems(0.3), KEY, speakers=MAP, metrics=["eer.rocch", "min_cllr"], resamples=30, seed=3
