@@ -20,6 +20,7 @@ file in the output                 content
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -43,7 +44,10 @@ from spkver.datadir import (
 )
 from spkver.extractors import embed
 
+logger = logging.getLogger(__name__)
+
 ORIGINAL = "original"
+NOTHING = "none"  # the anonymiser that changes nothing
 SIDES = {"enrolment": 0, "trials": 1}  # added to the seed, so that no draw is shared
 COLUMNS = {"extractor": "", "anonymiser": "", "utterances": "", "enrolled": "", "trials": ""}
 RATES = {"rank 1": ".4f", "low": ".4f", "high": ".4f", "chance": ".4f"}
@@ -52,7 +56,7 @@ Sides = Mapping[str, DataDir]
 
 
 def read_lists(clips: Path, lists: Mapping[str, Path], folder: Path, columns: str) -> Sides:
-    """Write a data directory of each side, and check that no recording is on both."""
+    """Write a data directory of each side, and check that no recording is on both, and every speaker is enrolled."""
     header = [name.strip() for name in columns.split(",") if name.strip()]
     sides = {}
     for side, table in lists.items():
@@ -69,6 +73,14 @@ def read_lists(clips: Path, lists: Mapping[str, Path], folder: Path, columns: st
             file=lists["trials"],
             remedy="give each recording to one side",
         )
+    enrolled = set(sides["enrolment"].speakers.values())
+    strangers = sorted(set(sides["trials"].speakers.values()) - enrolled)
+    if strangers:
+        raise DataError(
+            f"{len(strangers)} speakers are not in the list of enrolment: {few(strangers)}",
+            file=lists["trials"],
+            remedy="enrol them, or leave their lines out",
+        )
     return sides
 
 
@@ -80,6 +92,8 @@ def anonymise(sides: Sides, name: str, *, seed: int, jobs: int | None) -> Sides:
         made[side] = anonymize_datadir(
             original, target, AnonymizerConfig(name=name), seed=2 * seed + SIDES[side], jobs=jobs
         )
+        if name != NOTHING:
+            check_twin(original, made[side], jobs=jobs)
     return made
 
 
@@ -219,7 +233,8 @@ def main(
     elsewhere = parse_anonymised(anonymised)
     names = [ORIGINAL, *anonymizers, *elsewhere]
     if len(set(map(folder_name, names))) < len(names):
-        raise ConfigError(f"expected anonymisers of different names, got {', '.join(names)}")
+        text = f"expected anonymisers of different names, none of them {ORIGINAL}: {few(names[1:])}"
+        raise ConfigError(text)
     lists = {"enrolment": enroll, "trials": test}
     originals = read_lists(clips, lists, output / "data", columns)
     conditions = {ORIGINAL: originals}
@@ -232,6 +247,12 @@ def main(
         for name, sides in conditions.items():
             condition = f"{folder_name(extractor)}/{folder_name(name)}"
             for row in measure(sides, extractor, condition, output, numbers, Work(jobs)):
+                if name == ORIGINAL and row["low"] <= row["chance"]:
+                    text = "original speech, %s: the right speaker ranks first in %.0f %%, by chance in %.0f %%: %s"
+                    shares = 100 * row["rank 1"], 100 * row["chance"]
+                    logger.warning(
+                        text, extractor, *shares, "are the speakers of both lists right?"
+                    )
                 rows.append({"extractor": extractor, "anonymiser": name, **row})
     write_text(output / "linkability.csv", format_csv(list(rows[0]), rows))
     click.echo(format_table(rows, COLUMNS | RATES))

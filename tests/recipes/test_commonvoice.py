@@ -103,6 +103,37 @@ def test_options_that_cannot_be_meant_are_refused(corpus, tmp_path, options, mes
     assert message in outcome.output
 
 
+def test_speech_that_was_not_anonymised_is_refused(corpus, tmp_path):
+    (corpus / "nothing.py").write_text(
+        "def identity(samples, rate, utterance, rng):\n    return samples\n"
+    )
+    outcome = run(corpus, tmp_path / "out", "--anonymizer", f"{corpus}/nothing.py:identity")
+    assert outcome.exit_code != 0
+    assert "original audio in 10 of 10 utterances" in outcome.output
+
+
+def test_a_tested_speaker_who_is_not_enrolled_is_named(corpus, tmp_path):
+    lines = (corpus / "A.tsv").read_text().splitlines(keepends=True)
+    (corpus / "few.tsv").write_text("".join(lines[:-2]))
+    outcome = run(corpus, tmp_path / "out", enroll="few.tsv")
+    assert outcome.exit_code != 0
+    assert "1 speakers are not in the list of enrolment: person4" in outcome.output
+
+
+def test_speakers_of_another_order_raise_a_warning(corpus, tmp_path):
+    lines = []
+    for line in (corpus / "A.tsv").read_text().splitlines():
+        speaker, path = line.split("\t")
+        digit = speaker[-1]
+        if digit.isdigit():
+            speaker = f"person{(int(digit) + 1) % len(PITCHES)}"
+        lines.append(f"{speaker}\t{path}\n")
+    (corpus / "shifted.tsv").write_text("".join(lines))
+    outcome = run(corpus, tmp_path / "out", enroll="shifted.tsv")
+    assert outcome.exit_code == 0, outcome.output
+    assert "are the speakers of both lists right?" in outcome.output
+
+
 @pytest.mark.parametrize("utterances", ["0", "1,-3", "1;3", "all,some", ""])
 def test_numbers_of_utterances_that_are_none_are_refused(corpus, tmp_path, utterances):
     outcome = run(corpus, tmp_path / "out", utterances=utterances)
