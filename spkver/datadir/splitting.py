@@ -237,9 +237,10 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
         if other is not None:
             text += f"; {lacking[0]!a} and {other!a} differ only in case or Unicode form"
         remedy = "add them, or name them as in the original; one ending of all, as _anon, is allowed; or leave them out"
-        problems.add(
-            text, remedy=f"{remedy} on both sides: drop_missing(), or spkver split --missing drop"
-        )
+        remedy += " on both sides (spkver split --missing drop)"
+        if 2 * len(lacking) > len(speakers):
+            remedy = "is it the anonymised copy of this directory? Most are missing"
+        problems.add(text, remedy=remedy)
     moved = [
         name
         for name, speaker in speakers.items()

@@ -747,8 +747,8 @@ def _training_draws(sets: Sets, name: str) -> Finding:
         level = "note"
     elif count == 1:
         level = "warning"
-        text += ": most are stronger with several. Give the anonymiser (anonymizer.name, or anonymizer.command)"
-        text += " to have anonymizer.training_draws of them"
+        text += ": most are stronger with several: raise anonymizer.training_draws, and give the anonymiser"
+        text += " (anonymizer.name, or anonymizer.command) if it is not known"
     return Finding(level, "training draws", f"{text}.")
 
 
@@ -762,8 +762,8 @@ def _trial_draws(sets: Sets, dataset: Dataset) -> Finding:
         [f"{dataset.name}: results are of one anonymised version of the trials", *reasons]
     )
     if not any(map(sets.is_fixed, dataset.tested)):
-        text += ": another one may differ by points. Give the anonymiser (anonymizer.name) to have"
-        text += " anonymizer.trial_draws of them"
+        text += ": another one may differ by points: raise anonymizer.trial_draws, and give the anonymiser"
+        text += " (anonymizer.name, or anonymizer.command) if it is not known"
     return Finding("note", "trial draws", f"{text}.")
 
 
