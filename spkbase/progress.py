@@ -71,8 +71,9 @@ def progress(
     if not _VERBOSE.get():
         yield from items
         return
-    low, high = _PART
-    is_outer = _BAR is None
+    bar = _BAR
+    is_outer = bar is None
+    low, high = (0.0, 1.0) if is_outer else _PART
     done = 0
     postfix = "" if is_outer else description
     counted: Iterable[int] = repeat(1)
@@ -80,10 +81,11 @@ def progress(
         total = sum(sizes)
         counted = sizes
     with ExitStack() as stack:
-        stack.callback(_back_to, _BAR, (low, high))
         if is_outer:
-            _BAR = stack.enter_context(closing(_new_bar(description)))
-            stack.enter_context(_repeated(_BAR.tick, _SECONDS_BETWEEN_TICKS))
+            bar = stack.enter_context(closing(_new_bar(description)))
+            stack.enter_context(_repeated(bar.tick, _SECONDS_BETWEEN_TICKS))
+            _BAR = bar
+        stack.callback(_end, bar, (low, high), is_outer=is_outer)
         for item, size in zip(items, counted, strict=sizes is not None):
             start, end = (
                 low + (high - low) * min(number / (total or inf), 1)
@@ -92,15 +94,20 @@ def progress(
             _PART = start, end
             yield item
             done += size
-            _BAR.set_postfix_str(postfix, refresh=False)
-            _BAR.update(max(end - _BAR.n, 0.0))  # a second inner loop does not move it back
+            bar.set_postfix_str(postfix, refresh=False)
+            bar.update(max(end - bar.n, 0.0))  # a second inner loop does not move it back
 
 
-def _back_to(bar: Any, part: tuple[float, float]) -> None:
-    """Let the loop around a loop that ends have the bar again."""
+def _end(bar: Any, part: tuple[float, float], *, is_outer: bool) -> None:
+    """Give the part of the bar back to the loop around, or the bar up, unless it is that of a later loop.
+
+    A loop that an error left ends when the error is forgotten.
+    """
     global _BAR, _PART
-    _BAR = bar
-    _PART = part
+    if _BAR is bar:
+        _PART = part
+        if is_outer:
+            _BAR = None
 
 
 def verbosely(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

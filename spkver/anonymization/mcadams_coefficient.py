@@ -66,8 +66,8 @@ def turn_poles(
 
     Examples
     --------
-    >>> turn_poles([np.zeros(320, np.float32)], [16000], [0.8])[0].any()
-    np.False_
+    >>> bool(turn_poles([np.zeros(320, np.float32)], [16000], [0.8])[0].any())
+    False
     """
     outputs: list[NDArray[np.float64] | DataError] = []
     framed: dict[int, _Framed] = {}

@@ -13,6 +13,8 @@ from evaluation.commands import linkability_compare
 from spkver.audio import read_audio, write_audio
 from spkver.recipes.voiceprivacy.commonvoice import main
 
+pytestmark = pytest.mark.whole
+
 RATE = 16000
 PITCHES = (300, 500, 800, 1200, 1700)  # one for each speaker
 

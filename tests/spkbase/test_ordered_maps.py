@@ -342,3 +342,13 @@ def test_the_time_left_does_not_grow_while_a_long_item_is_at_work():
     bar.update(0.5)
     assert str(bar) == "02:13"
     bar.close()
+
+
+def test_a_loop_that_an_error_left_disturbs_no_later_one():
+    abandoned = progress(range(3), description="abandoned")
+    next(abandoned)
+    later = progress(range(3), description="later")
+    next(later)
+    abandoned.close()
+    assert list(later) == [1, 2]
+    assert list(progress(range(2), description="last")) == [0, 1]
