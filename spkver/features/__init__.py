@@ -6,7 +6,6 @@ audio -> cepstra, log-energy, speech labels (stored) -> RASTA, deltas, normalisa
 from spkver.features.cepstra import mfcc
 from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
 from spkver.features.extraction import (
-    OtherFeaturesError,
     check_recordings,
     compute,
     export_sidekit,
@@ -20,6 +19,7 @@ from spkver.features.extraction import (
 from spkver.features.frames import (
     FeatureTable,
     Frames,
+    OtherFeaturesError,
     load_frames,
     post_process,
     read_feature_table,

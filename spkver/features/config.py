@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache, wraps
-from typing import Any
+from pathlib import Path
+from typing import Any, get_type_hints
 
-from spkbase.configuration import check_values
+import numpy as np
+
+from spkbase.configuration import check_values, convert
 from spkbase.errors import ConfigError
 from spkbase.files import file_digest
 from spkbase.plugins import files_behind, load_plugin
@@ -45,6 +48,14 @@ _AFTERWARDS = (
     "keep_all",
 )
 _NO_NUMBERS = ("preset", "memory_gb")
+# how keys are written whose arguments have another kind in other toolkits
+_EXAMPLES = {
+    "sdc": "7-1-3-7",
+    "mask": "0-12,19",
+    "normalisation": "none",
+    "vad": "none",
+    "function": "FILE.py:NAME",
+}
 _LEAST_RATE = 6000  # Hz; from about 4000 on filters are narrower than the bins of the spectrum
 
 # What a preset changes; a key that the user sets wins over it.
@@ -211,6 +222,7 @@ class FeatureConfig:
     memory_gb: float = 6.0
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         check_values("features", self, choices=_CHOICES)
         preset = PRESETS[self.preset]
         if preset and all(getattr(self, name) != value for name, value in preset.items()):
@@ -241,6 +253,23 @@ class FeatureConfig:
             )
         if self.vad == "labels" and self.labels_dir is None:
             raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
+
+    def _check_kinds(self) -> None:
+        """Refuse values of the wrong kind; whole numbers become fractions where those are expected."""
+        for name, kind in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            if name == "channel":  # has an error of its own
+                continue
+            if isinstance(value, np.generic):
+                value = value.item()
+            try:
+                value = convert(value, kind, f"features.{name}")
+            except ConfigError as error:
+                if name not in _EXAMPLES:
+                    raise
+                remedy = f"write {name}={_EXAMPLES[name]!r}"
+                raise ConfigError(error.text, remedy=remedy) from error
+            object.__setattr__(self, name, value)
 
     def _check_sizes(self) -> None:
         if self.window_samples < 2 or self.shift_samples < 1:
@@ -330,6 +359,17 @@ class FeatureConfig:
             spec = getattr(self, name)
             if spec is not None and ":" in spec:
                 values[f"{name}_files"] = _own_files(spec)
+        return values
+
+    def extraction_record(self) -> dict[str, object]:
+        """Return the values of `extraction` for a store: without folders, and with the digests of own functions."""
+        values = self.extraction()
+        del values["files"]
+        del values["labels_dir"]
+        for name in ("function", "vad"):
+            digests = values.pop(f"{name}_files", None)
+            if isinstance(digests, dict):
+                values[name] = [Path(getattr(self, name)).name, *sorted(map(str, digests.values()))]
         return values
 
     def post_processing(self) -> dict[str, object]:

@@ -6,6 +6,7 @@ one a recording; a store can be exported as such a folder.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,7 +27,12 @@ from spkbase.work import ALL_CORES, Work, chunks, one_blas_thread
 from spkver.audio import audio_header, read_audio
 from spkver.features.cepstra import frame_energies, librosa_mfcc, mfcc
 from spkver.features.config import FeatureConfig, own_function
-from spkver.features.frames import FeatureTable, post_process, read_feature_table
+from spkver.features.frames import (
+    FeatureTable,
+    OtherFeaturesError,
+    post_process,
+    read_feature_table,
+)
 from spkver.features.kaldi import kaldi_mfcc
 from spkver.features.plp import plp
 from spkver.features.vad import energy_vad, percentile_vad, read_labels, read_rttm, snr_vad
@@ -42,9 +48,7 @@ Recording = str | Path | tuple[str | Path, int]
 _BATCH = 32  # recordings in one task
 _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
 
-
-class OtherFeaturesError(DataError):
-    """A recording that cannot be read with these settings of the features; the remedy names others that can."""
+_LOUDEST = 2.0  # recordings in floats may exceed full scale, 1, a little
 
 
 @dataclass(frozen=True)
@@ -205,7 +209,8 @@ def compute(
     Raises
     ------
     DataError
-        If the rate is another, there are too few samples, they are not of one channel, or not finite.
+        If the rate is another, there are too few samples, they are not of one channel, not finite, or far above
+        full scale.
 
     Examples
     --------
@@ -218,6 +223,10 @@ def compute(
     if signal.ndim != 1 or signal.dtype.kind != "f" or not np.isfinite(signal).all():
         text = f"expected finite samples in [-1, 1] of shape (n,), got {signal.dtype} of shape {signal.shape}"
         raise DataError(text, remedy="one channel; 16-bit samples are divided by 32768")
+    loudest = np.abs(signal).max(initial=0)
+    if loudest > _LOUDEST:
+        remedy = "divide 16-bit samples by 32768, others by their largest magnitude"
+        raise DataError(f"the samples reach {loudest:g}, expected [-1, 1]", remedy=remedy)
     if rate != config.rate:
         text = f"the samples have {rate} Hz, the features {config.rate} Hz"
         raise DataError(text, remedy=f"FeatureConfig(rate={rate}), or resample them")
@@ -285,7 +294,7 @@ def import_sidekit(
             store.create_dataset(name, data=np.concatenate(columns[name]).astype(dtype))
 
 
-def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
+def export_sidekit(table: FeatureTable | str | Path, folder: str | Path) -> int:
     """Write a store as SIDEKIT's feature files in their lossless form, ``<recording id>.h5``.
 
     Returns
@@ -293,6 +302,8 @@ def export_sidekit(table: FeatureTable, folder: str | Path) -> int:
     int
         Number of files.
     """
+    if not isinstance(table, FeatureTable):
+        table = read_feature_table(table)
     for row, name in enumerate(table.ids):
         cepstra, log_energy, speech = table.of(row)
         features = SidekitFeatures(cep=cepstra, energy=np.asarray(log_energy), vad=speech)
@@ -368,7 +379,8 @@ def extract_features(
     config : FeatureConfig
         With `files`, SIDEKIT's feature files in that folder are taken; see `import_sidekit`.
     destination : path
-        The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id.
+        The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id. It
+        records the values of the extraction, which `load_frames` compares.
     seed : int
         Seed of the dither; each recording has its own generator, made from the seed and its id.
     work : spkbase.work.Work
@@ -420,7 +432,8 @@ def extract_features(
                     for name, array in zip(kinds, arrays, strict=True):
                         files[name].write(np.ascontiguousarray(array, kinds[name]).data)
         problems.raise_if_any()
-        with new_file(path) as store:
+        record = {"extraction": json.dumps(config.extraction_record())}
+        with new_file(path, attributes=record) as store:
             write_strings(store, "ids", names)
             store.create_dataset("offsets", data=np.cumsum(lengths, dtype=np.int64))
             for name, dtype in kinds.items():

@@ -12,6 +12,7 @@ IEEE Trans. ASSP 29(3), 1981.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +26,8 @@ from numpy.typing import NDArray
 
 from evaluation.trials import vectors_of
 from spkbase.arrays import Rows, StoredArray, fill_rows, keep_rows, part
-from spkbase.errors import DataError
-from spkbase.hdf5 import check_forms, read_arrays, stored_array
+from spkbase.errors import DataError, few
+from spkbase.hdf5 import check_forms, open_file, read_arrays, stored_array
 from spkbase.progress import verbosely
 from spkbase.rounding import is_constant
 from spkbase.showing import one_line
@@ -48,6 +49,11 @@ _RASTA_START = 4  # frames that only prime the filter
 _DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
 
 _RECORDINGS = 64  # in one task
+_TRANSPOSED = "transposed? Frames are rows, (T, D): librosa's arrays are given as array.T"
+
+
+class OtherFeaturesError(DataError):
+    """Speech or features that do not fit these settings of the features; the remedy names others that do."""
 
 
 def row_index(ids: Sequence[str] | NDArray[Any]) -> dict[str, int]:
@@ -78,6 +84,8 @@ class FeatureTable:
     cepstra : ndarray or StoredArray of shape (N, n_cepstra)
     log_energy : ndarray of shape (N,)
     speech : ndarray of bool of shape (N,)
+    extraction : mapping
+        The keys of `FeatureConfig` that they were extracted with; none for SIDEKIT's features.
     """
 
     ids: NDArray[Any]
@@ -85,6 +93,7 @@ class FeatureTable:
     cepstra: Rows
     log_energy: NDArray[Any]
     speech: NDArray[np.bool_]
+    extraction: Mapping[str, object] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -132,6 +141,7 @@ class Frames:
         ----------
         recordings : mapping of str to array_like of shape (T, D)
             Frames of each recording; T differs, D does not. Whole numbers become float64; float32 stays if all are.
+            If D exceeds T in all recordings there is a warning, since they may be transposed.
 
         Raises
         ------
@@ -154,8 +164,11 @@ class Frames:
                 text = (
                     f"recording {name!r} has frames of {rows.shape[1]} dimensions, those before it "
                 )
-                raise DataError(f"{text}have {parts[0].shape[1]}", remedy="extract all alike")
+                remedy = f"extract all alike; {_TRANSPOSED}"
+                raise DataError(f"{text}have {parts[0].shape[1]}", remedy=remedy)
             parts.append(np.asarray(rows))
+        if all(rows.shape[1] > rows.shape[0] for rows in parts):
+            logger.warning("all recordings have fewer frames than dimensions: %s", _TRANSPOSED)
         offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
         return cls(np.array([*recordings], object), offsets, np.concatenate(parts))
 
@@ -207,7 +220,11 @@ def read_feature_table(path: str | Path) -> FeatureTable:
     cepstra = stored_array(path, "cep")
     forms = {"ids": "O1", "offsets": "i1", "speech": "b1", "energy": "f1", "cep": "f2"}
     check_forms(path, {**small, "cep": cepstra}, **forms)
-    table = FeatureTable(small["ids"], small["offsets"], cepstra, small["energy"], small["speech"])
+    with open_file(path) as file:
+        extraction = dict(json.loads(file.attrs.get("extraction", "{}")))
+    table = FeatureTable(
+        small["ids"], small["offsets"], cepstra, small["energy"], small["speech"], extraction
+    )
     offsets = table.offsets
     n_frames = {len(table.cepstra), len(table.log_energy), len(table.speech)}
     rises = len(offsets) == len(table.ids) + 1 and offsets[0] == 0 and (np.diff(offsets) >= 0).all()
@@ -364,9 +381,26 @@ def with_deltas(static: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
     return np.hstack(parts)
 
 
+def check_extraction(table: FeatureTable, config: FeatureConfig) -> None:
+    """Raise an OtherFeaturesError if the features were extracted with other values than those of a configuration."""
+    wanted = config.extraction_record()
+    made = {**table.extraction, "n_cepstra": table.cepstra.shape[1]}
+    differing = []
+    for name in wanted:
+        if name in made and made[name] != wanted[name]:
+            text = f"features.{name}={made[name]} (the configuration has {wanted[name]})"
+            differing.append(text)
+    if differing:
+        raise OtherFeaturesError(
+            f"the features were extracted with {few(differing)}",
+            file=getattr(table.cepstra, "path", None),
+            remedy="load them with these values, or extract them again",
+        )
+
+
 @verbosely
 def load_frames(
-    table: FeatureTable,
+    table: FeatureTable | str | Path,
     config: FeatureConfig,
     *,
     folder: str | Path,
@@ -377,8 +411,10 @@ def load_frames(
 
     Parameters
     ----------
-    table : FeatureTable
+    table : FeatureTable or path
+        The features, or the store that `extract_features` wrote.
     config : FeatureConfig
+        With the values of the extraction; the others may change.
     folder : path
         Where frames that exceed `config.memory_gb` are kept in a file, which is removed when this process ends. Where
         workers are processes or other machines (`spkbase.work.ships_items`), frames are always kept there.
@@ -390,7 +426,15 @@ def load_frames(
     Returns
     -------
     Frames
+
+    Raises
+    ------
+    OtherFeaturesError
+        If the features were extracted with other values; a store of an earlier version does not know them.
     """
+    if not isinstance(table, FeatureTable):
+        table = read_feature_table(table)
+    check_extraction(table, config)
     offsets = np.asarray(table.offsets, np.int64)
     if not config.keep_all:
         counts = [0]

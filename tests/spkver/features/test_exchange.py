@@ -9,6 +9,7 @@ from command_lines import passes
 from spkbase.errors import DataError
 from spkver.features import (
     FeatureConfig,
+    export_sidekit,
     extract_features,
     import_sidekit,
     load_frames,
@@ -47,6 +48,9 @@ def test_exported_features_are_imported_equal(tmp_path):
     again = read_feature_table(tmp_path / "again.h5")
     np.testing.assert_array_equal(again.cepstra, table.cepstra)
     np.testing.assert_array_equal(again.speech, table.speech)
+    assert export_sidekit(tmp_path / "store.h5", tmp_path / "out") == 2
+    # which keys made them is not known here
+    load_frames(tmp_path / "store.h5", FeatureConfig(vad_snr=10.0), folder=tmp_path)
 
 
 def test_extraction_takes_the_files_that_the_configuration_names(tmp_path):

@@ -1,5 +1,6 @@
 """From audio files to frames: bits that depend on the recording alone, and options that do what they say."""
 
+import shutil
 from dataclasses import replace
 
 import h5py
@@ -11,7 +12,7 @@ import soundfile
 from spkbase.arrays import StoredArray
 from spkbase.errors import DataError, Problems
 from spkbase.work import Work, one_blas_thread
-from spkver.features import PRESETS, FeatureConfig, load_frames
+from spkver.features import PRESETS, FeatureConfig, OtherFeaturesError, load_frames
 from spkver.features.extraction import (
     check_recordings,
     extract_features,
@@ -158,6 +159,72 @@ def test_every_option_of_the_post_processing_has_an_effect(table, tmp_path, name
     assert not np.array_equal(default.values, changed.values)
     if name == "keep_all":
         np.testing.assert_array_equal(changed.offsets, table.offsets)
+
+
+OTHER_EXTRACTION = {
+    "engine": "librosa",
+    "rate": 15000,
+    "resample": True,
+    "channel": 0,
+    "window": 0.032,
+    "shift": 0.0125,
+    "pre_emphasis": 0.9,
+    "n_filters": 30,
+    "low_frequency": 100.0,
+    "high_frequency": 4000.0,
+    "n_cepstra": 13,
+    "c0": True,
+    "lifter": 22.0,
+    "sample_scale": 1.0,
+    "dither": 0.0,
+    "vad": "energy",
+    "vad_snr": 10.0,
+    "vad_alpha": 0.5,
+    "vad_percentile": 20.0,
+    "min_speech_frames": 9,
+    "dtype": "float64",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_EXTRACTION)
+def test_frames_of_another_extraction_are_refused(table, tmp_path, name):
+    other = replace(CONFIG, **{name: OTHER_EXTRACTION[name]})
+    with pytest.raises(
+        OtherFeaturesError, match=f"features.h5: .* features.{name}=.* has {OTHER_EXTRACTION[name]}"
+    ):
+        load_frames(table, other, folder=tmp_path)
+
+
+def test_every_key_of_the_extraction_is_among_them():
+    elsewhere = {"function", "files", "labels_dir"}
+    assert OTHER_EXTRACTION.keys() == CONFIG.extraction().keys() - elsewhere
+
+
+def test_frames_of_another_preset_are_refused(table, tmp_path):
+    with pytest.raises(
+        OtherFeaturesError, match=r"engine=spkver \(the configuration has kaldi\), "
+    ):
+        load_frames(table, FeatureConfig(preset="kaldi"), folder=tmp_path)
+
+
+def test_a_store_without_a_record_loads_with_any_values_but_its_size(table, tmp_path):
+    path = shutil.copy(table.cepstra.path, tmp_path)
+    with h5py.File(path, "a") as file:
+        del file.attrs["extraction"]
+    expected = load_frames(table, CONFIG, folder=tmp_path).values
+    frames = load_frames(path, replace(CONFIG, vad_snr=10.0), folder=tmp_path)
+    np.testing.assert_array_equal(frames.values, expected)
+    with pytest.raises(OtherFeaturesError, match=r"n_cepstra=19 \(the configuration has 13\)"):
+        load_frames(path, replace(CONFIG, n_cepstra=13), folder=tmp_path)
+
+
+@pytest.mark.parametrize("record", ["{", "3", "[1]", 5, [1, 2]])
+def test_a_damaged_record_raises(table, tmp_path, record):
+    path = shutil.copy(table.cepstra.path, tmp_path)
+    with h5py.File(path, "a") as file:
+        file.attrs["extraction"] = record
+    with pytest.raises(DataError, match=r"features\.h5"):
+        load_frames(path, CONFIG, folder=tmp_path)
 
 
 def test_frames_that_do_not_fit_memory_are_kept_in_a_file(table, tmp_path):

@@ -2,7 +2,9 @@
 
 import pickle
 from dataclasses import asdict, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spkbase.configuration import load_config
@@ -35,6 +37,35 @@ from spkver.features.config import PRESETS, FeatureConfig, values_for_rates
 def test_values_out_of_range_are_refused(options):
     with pytest.raises(ConfigError, match="^features.*" + next(iter(options))):
         FeatureConfig(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"sdc": (1, 3, 7)}, "write sdc='7-1-3-7'"),
+        ({"sdc": True}, "write sdc='7-1-3-7'"),
+        ({"mask": [0, 1, 2]}, "write mask='0-12,19'"),
+        ({"vad": None}, "write vad='none'"),
+        ({"normalisation": None}, "write normalisation='none'"),
+        ({"function": len}, "write function='FILE.py:NAME'"),
+        ({"engine": 3}, "must be a text"),
+        ({"preset": None}, "must be a text"),
+        ({"labels_dir": 3}, "must be a text"),
+        ({"rasta": "no"}, "must be true or false"),
+        ({"n_filters": "24"}, "must be a whole number"),
+        ({"n_cepstra": 13.5}, "must be a whole number"),
+        ({"window": (0.025, 0.01)}, "must be a number"),
+    ],
+)
+def test_values_of_another_kind_are_refused(options, remedy):
+    with pytest.raises(ConfigError, match=f"^features.{next(iter(options))} .*{remedy}"):
+        FeatureConfig(**options)
+
+
+def test_numbers_of_numpy_and_paths_become_plain_values():
+    given = FeatureConfig(n_cepstra=np.int64(13), vad_snr=np.float64(30), labels_dir=Path("labels"))
+    assert given == FeatureConfig(n_cepstra=13, vad_snr=30, labels_dir="labels")
+    assert type(given.n_cepstra) is int
 
 
 @pytest.mark.parametrize("preset", list(PRESETS))

@@ -9,12 +9,14 @@ from spkbase.work import Work
 from spkver.features import (
     FeatureConfig,
     Frames,
+    OtherFeaturesError,
     check_recordings,
     compute,
     extract_features,
     load_frames,
 )
 from spkver.features.vad import read_rttm
+from spkver.sklearn import GmmUbm
 
 OWN = """
 import numpy as np
@@ -83,6 +85,16 @@ def test_a_changed_function_is_another_extraction(own):
     assert after["vad_files"] != before["vad_files"]
 
 
+@pytest.mark.parametrize("name", ["function", "vad"])
+def test_frames_of_an_edited_function_are_refused(name, own, audio, tmp_path):
+    values = {name: f"{own}:{'levels' if name == 'function' else 'loud'}"}
+    config = FeatureConfig(n_cepstra=2, **values)
+    frames_of({"a": (audio, 0)}, config, tmp_path)
+    own.write_text(OWN.replace("0.05", "0.04"))
+    with pytest.raises(OtherFeaturesError, match=rf"features\.{name}=\['mine\.py:l"):
+        load_frames(tmp_path / "f.h5", config, folder=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -128,6 +140,7 @@ def test_samples_in_memory_have_the_frames_of_their_file(audio, tmp_path):
         (np.zeros((400, 2)), 16000, "of shape"),
         (np.zeros(16000, np.int16), 16000, "16-bit samples are divided by 32768"),
         (np.full(16000, np.nan), 16000, "expected finite samples"),
+        (np.full(16000, -8000.0), 16000, "samples reach 8000, .*divide 16-bit samples by 32768"),
         (np.zeros(16000), 8000, "the samples have 8000 Hz, the features 16000 Hz"),
         (np.zeros(300), 16000, "300 samples are too short"),
     ],
@@ -135,6 +148,30 @@ def test_samples_in_memory_have_the_frames_of_their_file(audio, tmp_path):
 def test_unusable_samples_raise(samples, rate, message):
     with pytest.raises(DataError, match=message):
         compute(samples, rate)
+
+
+def test_samples_a_little_above_full_scale_pass():
+    samples = 1.9 * np.random.default_rng(0).uniform(-1, 1, 16000)
+    assert len(compute(samples, 16000, FeatureConfig(vad="none"))) == 98
+
+
+TRANSPOSED = {
+    "from_dict": lambda arrays: Frames.from_dict(dict(enumerate(arrays))),
+    "GmmUbm": lambda arrays: GmmUbm(1).fit(arrays),
+}
+
+
+@pytest.mark.parametrize("call", TRANSPOSED.values(), ids=TRANSPOSED)
+def test_transposed_frames_are_noticed(call, caplog):
+    arrays = list(np.random.default_rng(0).normal(size=(3, 13, 90)))
+    call(arrays)
+    (message,) = caplog.messages
+    assert "fewer frames than dimensions: transposed?" in message
+    with pytest.raises(DataError, match=r"of 70 dimensions, .* have 90 .*transposed\?"):
+        call([arrays[0], arrays[1][:, :70]])
+    caplog.clear()
+    call([arrays[0].T, arrays[1].T, arrays[2].T[:8]])  # one short recording
+    assert not caplog.messages
 
 
 RTTM = """;; a comment
