@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from evaluation.metrics import eer
+from evaluation.trials import check_index
 from spkbase.arrays import Floats
 from spkbase.errors import DataError
 from spkver.backend import Sessions, cosine_of_sessions
@@ -94,8 +95,9 @@ class PairScorer:
         Raises
         ------
         DataError
-            If no pair is of one speaker, or none is of two.
+            If no pair is of one speaker, or none is of two, or X and y have different indices.
         """
+        check_index(X=X, y=y)
         return minus_eer(y, partial(self._compared, self._enrolled(X), self._samples(X)))
 
 
@@ -114,7 +116,7 @@ def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
     Raises
     ------
     DataError
-        If the estimator does neither, no pair is of one speaker, or none is of two.
+        If the estimator does neither, no pair is of one speaker, or none is of two, or X and y have different indices.
 
     Examples
     --------
@@ -123,6 +125,7 @@ def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
     >>> abs(neg_eer(Centre().fit(vectors), vectors, speakers))
     0.0
     """
+    check_index(X=X, y=y)
     last = estimator
     if isinstance(estimator, Pipeline):
         last = estimator.steps[-1][1]
