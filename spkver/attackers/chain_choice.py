@@ -208,7 +208,9 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
     try:
         for fold in folds:
             backend = train_chain(fold.training, chain, seed=seed)
-            values.append(backend.score(fold.enrolled, fold.tested, fold.key.trials()).values)
+            trials = fold.key.trials()
+            of_fold = backend.score(fold.enrolled, fold.tested, trials, warn=False)
+            values.append(of_fold.values)
         truth = [fold.key.is_target for fold in folds]
         row: Json = {"chain": shown, "eer": [], "cllr": [], "no_slope": []}
         for number, (scores, is_target) in enumerate(zip(values, truth, strict=True)):

@@ -212,7 +212,8 @@ class ReadyVectors(WithoutSource):
             if model is None and not self.adapted:
                 return cosine_scores(first, second, attack.trials)
             backend = model or train_chain(first, self.adapted)
-            return of_scenario(backend, attack.scenario).score(first, second, attack.trials)
+            chosen = of_scenario(backend, attack.scenario)
+            return chosen.score(first, second, attack.trials, warn=False)
 
     def background(self, training: TrainingSet) -> dict[Path, NDArray[np.floating]] | None:
         """Return the embeddings of the training set by recording; None if a version has no file.

@@ -252,7 +252,7 @@ def largest_scores(
     backend: Backend, enrolled: Embeddings, variants: Iterable[Embeddings], trials: Trials
 ) -> Scores:
     """Return the largest score of each trial over variants of the tested recordings."""
-    scored = [backend.score(enrolled, tested, trials) for tested in variants]
+    scored = [backend.score(enrolled, tested, trials, warn=False) for tested in variants]
     return lists.as_scores(trials, np.max([align(scores, trials) for scores in scored], axis=0))
 
 

@@ -32,7 +32,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evaluation.calibration import Affine, apply_affine, cohort_moments, normalise, train_affine
-from evaluation.embeddings import Embeddings, check_embeddings, check_norms, row_norms
+from evaluation.embeddings import (
+    Embeddings,
+    check_embeddings,
+    check_norms,
+    row_norms,
+    warn_of_enrolled,
+)
 from evaluation.trials import Scores, Trials, factorise, vectors_of, warn_of_alike
 from spkbase.arrays import Floats
 from spkbase.configuration import convert
@@ -324,14 +330,23 @@ class Backend:
 
     @overload
     def score(
-        self, enrol: Embeddings | Supervectors, test: Embeddings | Supervectors, trials: Trials
+        self,
+        enrol: Embeddings | Supervectors,
+        test: Embeddings | Supervectors,
+        trials: Trials,
+        *,
+        warn: bool = True,
     ) -> Scores: ...
 
     @overload
-    def score(self, enrol: ArrayLike, test: ArrayLike, trials: None = None) -> Floats: ...
+    def score(
+        self, enrol: ArrayLike, test: ArrayLike, trials: None = None, *, warn: bool = True
+    ) -> Floats: ...
 
     @one_blas_thread()
-    def score(self, enrol: Any, test: Any, trials: Trials | None = None) -> Scores | Floats:
+    def score(
+        self, enrol: Any, test: Any, trials: Trials | None = None, *, warn: bool = True
+    ) -> Scores | Floats:
         """Return the score of each trial of a list, or of all pairs of vectors of two arrays.
 
         Parameters
@@ -341,6 +356,8 @@ class Backend:
         trials : Trials, optional
             A model is an enrolled speaker, with all its vectors, or else the id of one enrolled utterance; a segment is
             the id of a tested utterance. Not with arrays.
+        warn : bool
+            Whether to warn of trials whose model has the tested recording, and of speakers that were trained on.
 
         Returns
         -------
@@ -383,6 +400,9 @@ class Backend:
         rows = np.concatenate([np.zeros(0, np.int64), *enrolled])
         codes = np.repeat(np.arange(len(enrolled)), [*map(len, enrolled)])
         test_rows = np.array([row_of[name] for name in segment_ids.tolist()], np.int64)
+        if warn:
+            warn_of_enrolled(enrol, test, trials)
+            warn_of_trained(self.heard, [*enrol.speakers[rows], *test.speakers[test_rows]])
         with errors_of(enrol.source):
             mapped = self.transform(enrol.vectors[rows], names=enrol.ids[rows])
             sessions = Sessions(mapped, codes)
@@ -406,7 +426,7 @@ class Backend:
         tested = Embeddings.from_arrays(test)
         models, segments = np.indices((len(enrolled), len(tested)), np.int32)
         trials = Trials(enrolled.ids, tested.ids, models.ravel(), segments.ravel())
-        return self.score(enrolled, tested, trials).values.reshape(models.shape)
+        return self.score(enrolled, tested, trials, warn=False).values.reshape(models.shape)
 
     def score_vectors(self, sessions: Sessions, tests: Floats, trials: Trials) -> Scores:
         """Return the scores of mapped vectors; trials hold the codes of models and the rows of tests."""
@@ -532,6 +552,7 @@ def train_chain(
     chain = parse_chain(spec)
     embeddings = _as_embeddings(embeddings)
     adapt = _as_embeddings(adapt)
+    has_speakers = isinstance(embeddings, Embeddings) or speakers is not None
     if not isinstance(embeddings, Embeddings):
         embeddings = Embeddings.from_arrays(embeddings, speakers=speakers)
     elif speakers is not None:
@@ -571,7 +592,9 @@ def train_chain(
     }
     training = Training(vectors.astype(np.float64), codes, adapted_to)
     with errors_of(embeddings.source):
-        backend = replace(_trained(chain, training, facts), heard=speaker_digests(names))
+        backend = _trained(chain, training, facts)
+        if has_speakers:
+            backend = replace(backend, heard=speaker_digests(names))
         if calibrate is None:
             return backend
         return replace(backend, calibration=_calibration(chain, calibrate, training, seed))

@@ -121,7 +121,8 @@ def score_words(
     enrolment = Embeddings(numbered_ids(len(speakers)), speakers, enrolled[1])
     ids = numbered_ids(len(rows))
     tests = Embeddings(ids, ids, tested[1])
-    values = backend.score(enrolment, tests, Trials(model_ids, ids, models, words)).values
+    trials = Trials(model_ids, ids, models, words)
+    values = backend.score(enrolment, tests, trials, warn=False).values
     return prompted.scores(np.bincount(which, values) / np.bincount(which))
 
 

@@ -270,7 +270,7 @@ def score(
     Example:
       spkver backend score backend.h5 --enroll enrol.h5 --test test.h5 --trials trials.txt --output scores.txt
     """
-    from evaluation.embeddings import deal_embeddings, read_embeddings, warn_of_enrolled
+    from evaluation.embeddings import deal_embeddings, read_embeddings
     from evaluation.formats import (
         check_extension,
         read_key,
@@ -279,7 +279,7 @@ def score(
         write_scores,
     )
     from evaluation.trials import conversation_key, count_conversations
-    from spkver.backend import read_backend, warn_of_trained
+    from spkver.backend import read_backend
 
     if (utterances > 1) != (conversations is not None):
         raise click.UsageError("expected --utterances above 1 with --conversations, or neither")
@@ -297,9 +297,7 @@ def score(
         write_conversations(conversations, listed, speakers_of, dealt)
         click.echo(f"{count_conversations(dealt, utterances)} -> {conversations}")
     with echo_log():
-        warn_of_enrolled(enrolled, tested, listed)
         scores = loaded.score(enrolled, tested, listed)
-        warn_of_trained(loaded.heard, [*enrolled.speakers, *tested.speakers])
     write_scores(output, scores)
     click.echo(f"{len(scores)} scores -> {output}")
     if loaded.adapts_to_list:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from evaluation.trials import check_index
 from spkbase.arrays import Rows, chosen_rows, fill_rows, part
 from spkbase.errors import DataError, few
+from spkbase.files import fingerprint
 from spkbase.progress import verbosely
 from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks
@@ -37,6 +38,7 @@ from spkver.sidekit import (
 )
 
 _SEGMENTS = 32  # in one task and in one block of a file
+_REMEDY = "accumulate them on the mixture that they are used with"
 
 
 def copy_stat_rows(
@@ -144,20 +146,14 @@ class SegmentRows:
         Raises
         ------
         DataError
-            If there are none, their columns differ, or a segment of a model is in two of them.
+            If there are none, their columns or their mixtures differ, or a segment of a model is in two of them.
         """
         if not parts:
             raise DataError("expected at least one part to join, got none")
         columns: dict[str, Any] = {}
         for entry in fields(cast("Any", parts[0])):
             values = [getattr(part, entry.name) for part in parts]
-            columns[entry.name] = None
-            if any(value is not None for value in values):
-                try:
-                    columns[entry.name] = np.concatenate([*map(np.asarray, values)])
-                except ValueError as error:
-                    text = f"the {entry.name} of the parts to join differ in shape: {error}"
-                    raise DataError(text) from error
+            columns[entry.name] = _joined_column(entry.name, values)
         joined = cls(**columns)
         pairs = Counter(zip(joined.models.tolist(), joined.segments.tolist(), strict=True))
         twice = [" ".join(pair) for pair, count in pairs.items() if count > 1]
@@ -170,10 +166,9 @@ class SegmentRows:
         columns: dict[str, Any] = {}
         for entry in fields(cast("Any", self)):
             values = getattr(self, entry.name)
-            columns[entry.name] = None
-            if values is not None:
+            if values is not None and not isinstance(values, str):
                 columns[entry.name] = values[rows]
-        return type(self)(**columns)
+        return cast("Self", replace(cast("Any", self), **columns))
 
 
 @one_line
@@ -188,12 +183,15 @@ class Statistics(SegmentRows):
         Number of frames of each component: the sum of its posteriors.
     first : ndarray or StoredArray of shape (N, C * D)
         Sum of its frames, weighted by these posteriors, component after component; not centred.
+    mixture : str
+        Digest of the means of the mixture that they were accumulated on; empty where it is not known, as in files.
     """
 
     models: NDArray[Any]
     segments: NDArray[Any]
     zeroth: Rows
     first: Rows
+    mixture: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         lengths = {len(self.models), len(self.segments), len(self.zeroth), len(self.first)}
@@ -212,14 +210,18 @@ class Statistics(SegmentRows):
         rows = slice(start, stop)
         zeroth = part(self.zeroth, start, stop)
         first = part(self.first, start, stop)
-        return Statistics(self.models[rows], self.segments[rows], zeroth, first)
+        return Statistics(self.models[rows], self.segments[rows], zeroth, first, self.mixture)
 
-    def check(self, n_components: int, dimension: int) -> None:
-        """Raise DataError unless these are statistics of a mixture of C Gaussians in D dimensions."""
+    def check(self, means: NDArray[Any]) -> None:
+        """Raise DataError unless these are statistics of the mixture with these means (C, D), as far as is known."""
+        n_components, dimension = means.shape
         if (self.zeroth.shape[1], self.first.shape[1]) != (n_components, n_components * dimension):
             text = f"statistics of shapes {self.zeroth.shape} and {self.first.shape} do not fit a mixture of "
             text += f"{n_components} Gaussians in {dimension} dimensions"
-            raise DataError(text, remedy="accumulate them on the mixture that they are used with")
+            raise DataError(text, remedy=_REMEDY)
+        if self.mixture and self.mixture != _mixture_digest(means):
+            text = "these statistics were accumulated on another mixture, of the same size"
+            raise DataError(text, remedy=_REMEDY)
 
 
 @verbosely
@@ -260,9 +262,10 @@ def accumulate_statistics(
     """
     check_index(models=models, segments=segments)
     widths = mixture.n_components, mixture.means.size
+    digest = _mixture_digest(mixture.means)
     if destination is not None:
         blocks = statistic_blocks(mixture, frames, segments, work=work)
-        return Statistics(*write_stat_blocks(destination, models, segments, widths, blocks))
+        return Statistics(*write_stat_blocks(destination, models, segments, widths, blocks), digest)
     distinct = sorted(set(segments))
     zeroth = np.empty((len(distinct), widths[0]), frames.values.dtype)
     first = np.empty((len(distinct), widths[1]), frames.values.dtype)
@@ -272,7 +275,8 @@ def accumulate_statistics(
     if not np.array_equal(rows, np.arange(len(distinct))):
         zeroth = zeroth[rows]
         first = first[rows]
-    return Statistics(np.asarray(models, object), np.asarray(segments, object), zeroth, first)
+    names = np.asarray(models, object), np.asarray(segments, object)
+    return Statistics(*names, zeroth, first, digest)
 
 
 def statistic_blocks(
@@ -321,6 +325,31 @@ def write_statistics(path: str | Path, statistics: Statistics) -> None:
     """
     columns = statistics.models, statistics.segments, statistics.zeroth, statistics.first
     write_stat_server(path, StatServer(*columns))
+
+
+def _mixture_digest(means: NDArray[Any]) -> str:
+    """Return a digest of the means of a mixture, as float32: it tells mixtures of the same size apart."""
+    return fingerprint(np.asarray(means, np.float32))
+
+
+def _joined_column(name: str, values: Sequence[Any]) -> Any:
+    if isinstance(values[0], str):
+        return _shared_mixture(values)
+    if all(value is None for value in values):
+        return None
+    try:
+        return np.concatenate([*map(np.asarray, values)])
+    except ValueError as error:
+        text = f"the {name} of the parts to join differ in shape: {error}"
+        raise DataError(text) from error
+
+
+def _shared_mixture(digests: Sequence[str]) -> str:
+    """The mixture of all parts; empty where that of a part is not known."""
+    if len(set(digests) - {""}) > 1:
+        text = "the statistics to join were accumulated on different mixtures"
+        raise DataError(text, remedy="accumulate all of them on the same mixture")
+    return min(digests)
 
 
 def _block_statistics(

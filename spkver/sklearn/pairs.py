@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length
 
 from evaluation.metrics import eer
+from evaluation.trials import check_index
 from spkbase.arrays import Floats
 from spkbase.errors import DataError
 from spkver.backend import Sessions, cosine_of_sessions
@@ -40,6 +42,12 @@ def minus_eer(speakers: Any, compare: Callable[[Any, Any], Floats]) -> float:
         raise DataError(f"{text}speaker and pairs of two", remedy=remedy)
     scores = compare(first, second)
     return -float(eer(scores[is_target], scores[~is_target]))
+
+
+def check_speakers(samples: Any, speakers: Any) -> None:
+    """Refuse speakers whose index or number is not that of the samples."""
+    check_index(X=samples, y=speakers)
+    check_consistent_length(samples, speakers)
 
 
 class PairScorer:
@@ -94,8 +102,9 @@ class PairScorer:
         Raises
         ------
         DataError
-            If no pair is of one speaker, or none is of two.
+            If no pair is of one speaker, or none is of two, or X and y have different indices.
         """
+        check_speakers(X, y)
         return minus_eer(y, partial(self._compared, self._enrolled(X), self._samples(X)))
 
 
@@ -114,7 +123,7 @@ def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
     Raises
     ------
     DataError
-        If the estimator does neither, no pair is of one speaker, or none is of two.
+        If the estimator does neither, no pair is of one speaker, or none is of two, or X and y have different indices.
 
     Examples
     --------
@@ -123,6 +132,7 @@ def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
     >>> abs(neg_eer(Centre().fit(vectors), vectors, speakers))
     0.0
     """
+    check_speakers(X, y)
     last = estimator
     if isinstance(estimator, Pipeline):
         last = estimator.steps[-1][1]

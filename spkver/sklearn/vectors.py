@@ -49,9 +49,9 @@ class _OfVectors(BaseEstimator):
 
     def _checked(self, X: Any, y: Any = None) -> tuple[Floats, NDArray[np.int64]]:  # noqa: N803
         """Return the training vectors, and the codes of their speakers where they are needed."""
+        check_index(X=X, y=y)
         codes = np.zeros(0, np.int64)
         if self._needs_speakers:
-            check_index(X=X, y=y)
             vectors, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
             codes = np.unique(y, return_inverse=True)[1]
         else:

@@ -15,7 +15,7 @@ verification", IEEE Signal Processing Letters 13(5), 2006 (the normalisation by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -84,7 +84,7 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
     shape = len(names), statistics.first.shape[1]
     first = ComputedRows(shape, partial(sums_of, statistics.first), dtype)
     zeroth = sums_of(statistics.zeroth, np.arange(len(names)))
-    return Statistics(names, names, zeroth, cast("Rows", first))
+    return Statistics(names, names, zeroth, cast("Rows", first), statistics.mixture)
 
 
 def without_factors(
@@ -128,7 +128,7 @@ def without_factors(
         return first.reshape(len(sessions), -1)
 
     rows = cast("Rows", ComputedRows(statistics.first.shape, shifted))
-    return Statistics(statistics.models, statistics.segments, zeroth, rows)
+    return replace(statistics, zeroth=zeroth, first=rows)
 
 
 def map_means(
@@ -296,7 +296,7 @@ def adapt_supervectors(
         config = MapConfig()
     elif not isinstance(config, MapConfig):
         config = MapConfig(relevance=config)
-    statistics.check(*mixture.means.shape)
+    statistics.check(mixture.means)
     scale = None
     if config.normalise:
         scale = supervector_scale(mixture).reshape(mixture.variances.shape)

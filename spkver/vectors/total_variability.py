@@ -139,8 +139,8 @@ class TotalVariability:
         )
 
     def check(self, statistics: Statistics) -> None:
-        """Raise DataError unless statistics have the mixture's shape, and there are some."""
-        statistics.check(*self.means.shape)
+        """Raise DataError unless statistics are of the mixture, and there are some."""
+        statistics.check(self.means)
         if not len(statistics):
             raise DataError("no statistics: expected at least one segment")
 
@@ -255,7 +255,7 @@ def train_total_variability(
     """
     config = config or TotalVariabilityConfig()
     shape = mixture.means.shape
-    statistics.check(*shape)
+    statistics.check(mixture.means)
     if not len(statistics):
         raise DataError("no statistics: expected at least one segment")
     check_rank(config.rank, n_segments=len(statistics), width=mixture.means.size)

@@ -9,6 +9,7 @@ import warnings
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -314,6 +315,47 @@ MISUSE = {
 def test_misused_estimators_of_recordings_raise(call, message, recordings):
     with pytest.raises((DataError, ConfigError), match=message):
         call(recordings)
+
+
+VECTORS = [
+    sklearn.Centre(), sklearn.Whiten(), sklearn.LengthNorm(), sklearn.Efr(), sklearn.Sphnorm(), sklearn.Pca(),
+    sklearn.Lda(), sklearn.Wccn(), sklearn.Nap(rank=1), sklearn.Plda(), sklearn.TwoCovariance(), sklearn.Chain(),
+]  # fmt: skip
+
+
+def trained(estimator, vectors, speakers):
+    return estimator.fit(vectors, np.asarray(speakers))
+
+
+PIPELINE = make_pipeline(sklearn.Whiten(), sklearn.Plda())
+WITH_SPEAKERS = {f"fit of {type(kind).__name__}": kind.fit for kind in VECTORS} | {
+    "fit of a pipeline": PIPELINE.fit,
+    "score": lambda *given: trained(sklearn.Plda(), *given).score(*given),
+    "score of a chain": lambda *given: trained(sklearn.Chain(), *given).score(*given),
+    "neg_eer": lambda *given: sklearn.neg_eer(trained(sklearn.Plda(), *given), *given),
+    "neg_eer of a pipeline": lambda *given: sklearn.neg_eer(trained(PIPELINE, *given), *given),
+    "neg_eer of a map": lambda *given: sklearn.neg_eer(trained(sklearn.Lda(), *given), *given),
+}
+
+
+@pytest.mark.parametrize("call", WITH_SPEAKERS.values(), ids=WITH_SPEAKERS)
+def test_speakers_in_another_order_or_number_than_the_vectors_are_refused(call, points, speakers):
+    frame = pd.DataFrame(points, index=[f"u{row}" for row in range(len(points))]).rename(
+        columns=str
+    )
+    owners = pd.Series(speakers, index=frame.index)
+    call(frame, owners)
+    call(frame, list(speakers))
+    with pytest.raises(DataError, match="expected X and y with the same index"):
+        call(frame, owners.sample(frac=1, random_state=0))
+    with pytest.raises(DataError, match="expected X and y with the same index"):
+        call(frame, pd.Series(speakers))
+
+
+@pytest.mark.parametrize("score", [sklearn.Plda.score, sklearn.neg_eer])
+def test_fewer_speakers_than_samples_are_refused(score, points, speakers):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        score(sklearn.Plda().fit(points, speakers), points, speakers[:-3])
 
 
 def test_unusable_vectors_and_parameters_are_refused(points, speakers):
