@@ -84,8 +84,8 @@ def test_weights_of_another_network_are_refused(change, words):
     state = oracle.random_ge2e(1)
     change(state)
     with pytest.raises(DataError) as caught:
-        network = read_network(ge2e_graph(state))
-        network.run(np.zeros((1, 160, 40), np.float32))  # at the latest, by old onnxruntimes
+        # at the latest when it runs, by old onnxruntimes
+        read_network(ge2e_graph(state)).run(np.zeros((1, 160, 40), np.float32))
     for word in words:
         assert word in str(caught.value)
 
