@@ -22,10 +22,10 @@ SCENARIOS = ("original", "ignorant", "lazy-informed", "semi-informed")
 ENROLLED = {"f": ("f001", "f002", "f003", "f004"), "m": ("m001", "m002", "m003")}
 STRANGERS = {"f": ("f005",), "m": ("m004",)}
 TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
-RESAMPLES = 20
+RESAMPLES = 8
 SETTINGS = {
     # what runs by default depends on the machine
-    "attackers": "[gmm-ubm,gmm-svm,gmm-svm-cms,supervector-cosine]",
+    "attackers": "[gmm-ubm,supervector-cosine]",
     "attacker_settings.all.ubm.components": 4,
     "evaluation.resamples": RESAMPLES,
     "anonymizer.training_draws": 1,
