@@ -63,7 +63,7 @@ def load_config(
             problems.append(error)
             continue
         values = merged(values, given)
-        # the file is not to blame
+        # an error in a value that a setting overrides must not name a line of the file
         lines = {key: line for key, line in lines.items() if key not in _dotted(given)}
 
     def refuse(error: ConfigError, name: str) -> None:
@@ -174,7 +174,7 @@ def convert(value: Any, hint: Any, name: str) -> Any:
         return value
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{name} holds names with values, got {value!r:.80}")
+            raise ConfigError(f"expected {name} to map names to values, got {value!r:.80}")
         return {key: convert(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
     return _scalar(value, hint, name)
 

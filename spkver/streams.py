@@ -82,7 +82,7 @@ def mp3_stream(content: bytes, start: int = 0) -> Mp3Stream:
     while match is not None:
         position = match.start()
         stop = position + _frame_size(match[0])
-        # by chance, other bytes look like a header, but not like two in their places
+        # other bytes may look like a header by chance, but hardly like two that are one frame apart
         is_frame = position == end or _frame_size(content[stop : stop + 4]) > 0
         if is_frame and position < stop <= len(content):
             starts.append(position)

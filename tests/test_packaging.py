@@ -81,7 +81,7 @@ def test_an_evaluation_package_already_imported_is_named(tmp_path):
     assert "import spkver first" in run.stderr
 
 
-def test_both_packages_have_the_version():
+def test_both_packages_have_the_same_version():
     assert evaluation.__version__ == spkver.__version__ == __version__
 
 

@@ -185,7 +185,7 @@ def figures_of_results(
             value = outcome.condition.metric(f"eer.{results.protocol.reading or 'rocch'}")
         if not value.known:
             continue
-        # without lists by sex there is one across the sexes, which rank files name so
+        # a data set without lists by sex has one list for all, which rank files call 'mixed'
         if outcome.dataset in by_sex:
             speakers = outcome.gender
         else:

@@ -300,7 +300,7 @@ class Metrics:
         return tuple(rows)
 
     def results(self, scores: SortedScores) -> dict[str, Any]:
-        """Compute the result of each row, a float or a record with a `value`, by the name of the number."""
+        """Return the result of each metric, a float or a record with a `value`, by the metric's name at that point."""
         results: dict[str, Any] = {}
         for row in self.rows:
             for name, point in row.numbers():

@@ -811,7 +811,7 @@ def _plot_pairs(
 ) -> Figure:
     """Plot the actual curve of each system as a line and the minimum as a dotted line below; or only one of them."""
     if curves not in ("both", "actual", "minimum"):
-        raise DataError(f"expected curves to be both, actual or minimum, got {curves!r}")
+        raise DataError(f"expected curves to be 'both', 'actual' or 'minimum', got {curves!r}")
     dotted = {"linestyle": (0, (1.5, 1.5)), "linewidth": 1.3}
     level = {"linestyle": (0, (4, 2)), "linewidth": 1.0, "marker": "None"}
     entries = [(_DEFAULT, "default: the prior alone")]

@@ -296,7 +296,7 @@ def _ratio_end(above: float, end: float, below: float, other: float, sign: float
 
 
 def people_by_k(sets: Mapping[str, InferredSets]) -> dict[str, list[Any]]:
-    """Return columns of how many people share their set with as many others, for each kind of sets."""
+    """Count the people whose set k people have (1, 2 to 4, more), as columns of a table, for each kind of sets."""
     columns: dict[str, list[Any]] = {"sets": list(sets)}
     for title, low, high in (("k = 1", 1, 1), ("k = 2 to 4", 2, 4), ("k above 4", 5, np.inf)):
         cells = []

@@ -296,7 +296,7 @@ def _compare(pair: tuple[Path, Path], track: Tracker, convention: Convention) ->
     for path in pair:
         try:
             with errors_of(path), soundfile.SoundFile(str(path)) as file:
-                # with the number, since some codecs cannot seek
+                # the number of frames, which is required where a codec cannot seek
                 samples = file.read(file.frames, dtype="float64")
                 tracks.append(track(samples, file.samplerate))
         except (soundfile.LibsndfileError, OSError) as error:

@@ -61,7 +61,7 @@ def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
 
 
 def product(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply quadratic factors, (m, F) each, to the coefficients of polynomials, (2 m + 1, F)."""
+    """Multiply out quadratic factors, p and q of shape (m, F), into coefficients of polynomials (2 m + 1, F)."""
     coefficients = np.zeros((2 * len(p) + 1, p.shape[1]))
     coefficients[0] = 1
     for number, (linear, constant) in enumerate(zip(p, q, strict=True)):

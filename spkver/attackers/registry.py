@@ -274,7 +274,7 @@ CATALOGUE: dict[str, CatalogueRow] = {
 @one_line
 @dataclass(frozen=True)
 class Spec:
-    """An attacker of a configuration.
+    """An attacker as named in a configuration.
 
     Attributes
     ----------

@@ -382,7 +382,7 @@ class Plda:
 
     @cached_property
     def basis(self) -> LatentBasis:
-        """What scores and the E-step need of F, G and S."""
+        """The quantities derived from F, G and S that scoring and the E-step use."""
         with one_blas_thread():
             factor = lower_factor(self.within)
             weighted = np.linalg.solve(self.within, self.loadings)

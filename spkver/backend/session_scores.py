@@ -25,7 +25,7 @@ from spkver.backend import plda
 from spkver.backend.plda import Sessions
 from spkver.backend.scoring import check_codes, pair_products
 
-# rows multiplied together where none may depend on the others: a multiple of the tiles of BLAS kernels
+# rows of a matrix product, fixed so that no row depends on the others; a multiple of the tiles of BLAS kernels
 _ROWS = 48
 _SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
 
@@ -314,7 +314,7 @@ def mahalanobis_scores(
     tests = plda.checked_vectors(tests, "tested vectors", sessions.dimension)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         factor = plda.lower_factor(matrix, "the Mahalanobis matrix")
-        # distances from a point in the middle: less is lost where the differences are taken by a product
+        # centred vectors first: squared distances by a matrix product then lose less precision
         middle = tests.mean(axis=0)
         enrolled = (sessions.means - middle) @ factor
         tested = (tests - middle) @ factor

@@ -287,7 +287,7 @@ class CorpusSize:
 
     def __post_init__(self) -> None:
         if self.part not in PART_SENTENCES:
-            raise DataError(f"part is 1, 2 or 3, not {self.part!r}")
+            raise DataError(f"part is {self.part!r}: expected 1, 2 or 3")
         first, last = PART_SENTENCES[self.part]
         most = last - first + 1
         fewest = 1
@@ -306,15 +306,17 @@ class CorpusSize:
         for name, (lowest, highest, remedy) in ranges.items():
             value = getattr(self, name)
             if not lowest <= value <= highest:
-                raise DataError(f"{name} is {lowest} to {highest}, not {value}", remedy=remedy)
+                raise DataError(f"{name} is {value}: expected {lowest} to {highest}", remedy=remedy)
         if self.gender not in (*_FOLDERS, "both"):
-            raise DataError(f"gender is 'm', 'f' or 'both', not {self.gender!r}")
+            raise DataError(f"gender is {self.gender!r}: expected 'm', 'f' or 'both'")
         most = min(self.n_speakers - 2, *(_N_BACKGROUND[sex] for sex in self.sexes))
         if self.n_background is not None and not 1 <= self.n_background <= most:
             remedy = (
                 "at least two evaluation speakers, and no more background speakers than RSR2015 has"
             )
-            raise DataError(f"n_background is 1 to {most}, not {self.n_background}", remedy=remedy)
+            raise DataError(
+                f"n_background is {self.n_background}: expected 1 to {most}", remedy=remedy
+            )
         if self.audio_format not in CONTAINERS:
             formats = ", ".join(CONTAINERS)
             raise DataError(f"audio_format is one of {formats}, not {self.audio_format!r}")

@@ -89,7 +89,7 @@ class EvaluationSets:
         return record
 
     def check_folder(self) -> None:
-        """Check that the folder holds nothing but these sets.
+        """Check that the folder holds no other split and no conflicting data.
 
         Raises
         ------

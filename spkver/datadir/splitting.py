@@ -177,7 +177,7 @@ def check_suffix(suffix: str) -> None:
     Raises
     ------
     ConfigError
-        If it is not so.
+        If the suffix is malformed or taken.
     """
     remedy = "choose another, such as _mcadams: the names of anonymised sets end with it"
     if not _SUFFIX.fullmatch(suffix):

@@ -49,7 +49,7 @@ def copy_stat_rows(
     *,
     widths: tuple[int, int] | None = None,
 ) -> None:
-    """Copy the rows of a list, by their (model, segment) and in its order, from a file of SIDEKIT's StatServer.
+    """Copy the rows of given (model, segment) pairs, in that order, from a file of SIDEKIT's StatServer.
 
     Parameters
     ----------

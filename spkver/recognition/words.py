@@ -86,7 +86,7 @@ class Recogniser:
         return text
 
     def recognise_file(self, path: Path) -> Recognised:
-        """Recognise the words of an audio file at any rate."""
+        """Recognise the words of an audio file of any sampling rate."""
         return self.recognise(read_audio(path, rate=_RATE, resample=True).samples)
 
 

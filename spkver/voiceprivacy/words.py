@@ -54,7 +54,7 @@ def recognise_words(experiment: Experiment, sets: Sets) -> None:
 
 
 def hypotheses_file(directory: DataDir, hypotheses: str) -> Path:
-    """Return the file with another recogniser's words of trials.
+    """Return the file of another recogniser's transcripts of the trials.
 
     Parameters
     ----------

@@ -186,5 +186,5 @@ def test_names_with_values_are_merged_and_keep_their_order():
         Choices, defaults=defaults, settings=["systems.b=[3, 4]", "systems.c=null"]
     )
     assert list(config.systems.items()) == [("a", [1]), ("b", [3, 4]), ("c", None)]
-    with pytest.raises(ConfigError, match="systems holds names with values, got 5"):
+    with pytest.raises(ConfigError, match="expected systems to map names to values, got 5"):
         load_config(Choices, settings=["systems=5"])

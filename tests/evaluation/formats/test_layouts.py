@@ -400,7 +400,7 @@ def test_a_header_may_be_a_comment(tmp_path):
         assert formats.read_scores(tmp_path / "s").values.tolist() == [1.5, -2.0]
 
 
-def test_ratios_of_base_10_become_natural_ones(tmp_path):
+def test_base_10_log_ratios_become_natural_logarithms(tmp_path):
     write(tmp_path / "s", "a s 1.5\nb s -2\n")
     values = formats.read_scores(tmp_path / "s", Choice(llr_base=10)).values
     np.testing.assert_allclose(np.exp(values), 10 ** np.array([1.5, -2.0]))

@@ -221,7 +221,9 @@ def test_a_single_curve_can_be_selected(kind):
             assert line.get_linewidth() == 1.8
         assert not any("dotted" in text for text in labels(figure))
         assert figure.axes[0].get_ylabel().startswith("Minimum of") == (curves == "minimum")
-    with pytest.raises(DataError, match="expected curves to be both, actual or minimum, got 'all'"):
+    with pytest.raises(
+        DataError, match="expected curves to be 'both', 'actual' or 'minimum', got 'all'"
+    ):
         KINDS[kind](SYSTEMS, curves="all")
 
 
@@ -683,7 +685,7 @@ def test_bands_end_at_the_targets():
 
 
 @pytest.mark.parametrize("kind", ["det", "cmc"])
-def test_figures_follow_the_settings_of_the_user_and_files_the_house_style(kind, tmp_path):
+def test_shown_figures_follow_user_settings_and_saved_files_the_house_style(kind, tmp_path):
     DRAWN[kind](SYSTEMS, path=tmp_path / "a.svg")
     with mpl.rc_context(
         BIG | {"axes.facecolor": "red", "svg.hashsalt": None, "lines.linewidth": 9}

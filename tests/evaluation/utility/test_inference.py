@@ -123,7 +123,7 @@ def test_shares_that_are_none_are_refused(shares):
         inference_risk([0.5], shares)
 
 
-def test_sets_are_inferred_where_voices_tell_them():
+def test_sets_are_inferred_where_voices_reveal_them():
     original, table = crowd(24, hidden=range(4, 8), recordings=1)
     anonymised, _ = crowd(24, hidden=range(1, 8), recordings=1, seed=1)
     found = inferred_sets(Sides(original, anonymised), table, resampling=NONE)

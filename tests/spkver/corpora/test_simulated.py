@@ -199,19 +199,19 @@ TINY = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
     [
         (
             {"n_speakers": 2},
-            "n_speakers is 3 to 999, not 2 .*background speaker and two evaluation",
+            "n_speakers is 2: expected 3 to 999 .*background speaker and two evaluation",
         ),
-        ({"n_sentences": 0}, "n_sentences is 1 to 30, not 0"),
-        ({"part": 3}, "n_sentences is 4 to 13, not 1 .*the first three enrol"),
-        ({"part": 0}, "part is 1, 2 or 3, not 0"),
-        ({"n_sessions": 1}, "n_sessions is 2 to 9, not 1"),
-        ({"n_background": 0}, "n_background is 1 to 1, not 0"),
+        ({"n_sentences": 0}, "n_sentences is 0: expected 1 to 30"),
+        ({"part": 3}, "n_sentences is 1: expected 4 to 13 .*the first three enrol"),
+        ({"part": 0}, "part is 0: expected 1, 2 or 3"),
+        ({"n_sessions": 1}, "n_sessions is 1: expected 2 to 9"),
+        ({"n_background": 0}, "n_background is 0: expected 1 to 1"),
         (
             {"n_speakers": 100, "n_background": 48, "gender": "both"},
-            "n_background is 1 to 47, not 48",
+            "n_background is 48: expected 1 to 47",
         ),
-        ({"seed": -1}, "seed is 0 to"),
-        ({"gender": "x"}, "gender is 'm', 'f' or 'both', not 'x'"),
+        ({"seed": -1}, "seed is -1: expected 0 to"),
+        ({"gender": "x"}, "gender is 'x': expected 'm', 'f' or 'both'"),
         ({"audio_format": "mp3"}, "wav, sph, flac, not 'mp3'"),
     ],
 )
