@@ -65,7 +65,9 @@ def ratios(
             limits = " within [{:.2f}, {:.2f}] (log10)".format(*bound.log10)
     base = reader.scores.llr_base
     write_scores(output, replace(given, values=values / math.log(base)))
-    click.echo(f"{len(given)} {_logarithms(base)} of likelihood ratios{limits} -> {output}")
+    click.echo(
+        f"{len(given)} {forensics.logarithms_of(base)} of likelihood ratios{limits} -> {output}"
+    )
 
 
 @click.command(cls=Command)
@@ -118,15 +120,8 @@ def validate(
             missing=reader.missing,
             **maps,
         )
-    result.notes["base"] = f"read as {_logarithms(reader.scores.llr_base)} (--llr-base)"
+    result.notes["base"] = f"read as {forensics.logarithms_of(reader.scores.llr_base)} (--llr-base)"
     if output is not None:
         write_validation(output, result, sort_scores(*classes), statements=dict(statements))
     if not shared.show_json(result.to_dict(), json_path):
         click.echo(str(result))
-
-
-def _logarithms(base: float) -> str:
-    """Return the name of logarithms."""
-    if base == math.e:
-        return "natural logarithms"
-    return f"logarithms of base {base:g}"

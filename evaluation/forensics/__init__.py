@@ -6,7 +6,7 @@ Ratios enter and leave as natural logarithms; devPAV and the tables are in units
 from evaluation.forensics.bounds import Bounds, elub, invariance_bounds
 from evaluation.forensics.densities import KernelCalibration, Kernels, train_kernel
 from evaluation.forensics.deviation import LN10, dev_pav
-from evaluation.forensics.validation import misleading, validate
+from evaluation.forensics.validation import logarithms_of, misleading, validate
 
 __all__ = [
     "LN10",
@@ -16,6 +16,7 @@ __all__ = [
     "dev_pav",
     "elub",
     "invariance_bounds",
+    "logarithms_of",
     "misleading",
     "train_kernel",
     "validate",

@@ -39,6 +39,70 @@ from spkbase.errors import DataError
 _LOG10 = Unit("log10 LR", ".2f")
 
 
+def misleading(scores: SortedScores, side: str) -> float:
+    """Return the share of misleading log-likelihood ratios: of target trials below 0, or of nontarget trials above it.
+
+    Parameters
+    ----------
+    scores : SortedScores
+    side : {"target", "nontarget"}
+
+    Examples
+    --------
+    >>> from evaluation.metrics import sort_scores
+    >>> misleading(sort_scores([1.0, -1.0], [0.0, -2.0]), "target")
+    0.5
+    """
+    if side == "target":
+        return scores.error_rates(int(np.searchsorted(scores.thresholds, 0.0)))[0]
+    return scores.error_rates(int(np.searchsorted(scores.thresholds, 0.0, side="right")))[1]
+
+
+def logarithms_of(base: float) -> str:
+    """Return the name of logarithms of a base.
+
+    Examples
+    --------
+    >>> logarithms_of(10.0)
+    'logarithms of base 10'
+    """
+    if base == math.e:
+        return "natural logarithms"
+    return f"logarithms of base {base:g}"
+
+
+def _bound(bounds: Callable[[SortedScores], Bounds], scores: SortedScores, side: str) -> float:
+    return float(getattr(bounds(scores), side) / LN10)
+
+
+_COSTS = tuple(row for row in METRICS if row.name in ("cllr", "min_cllr", "calibration_loss"))
+_RATE = Method("logit", lower=0, upper=1, of_errors=True)
+_SIDES = ("target", "nontarget")
+_ENDS = ("lower", "upper")
+
+RESAMPLED = (
+    *_COSTS,
+    replace(METRICS[0], points=("rocch",), title="EER ({})"),
+    Metric(
+        "misleading", misleading, "misleading, {} trials", FRACTION, method=_RATE, points=_SIDES
+    ),
+)
+"""Measures that have an interval."""
+
+OTHERS = (
+    Metric("dev_pav", dev_pav, "devPAV (log10)", Unit("log10 LR", ".3f")),
+    Metric("elub", partial(_bound, elub), "ELUB, {} log10 LR", _LOG10, points=_ENDS),
+    Metric(
+        "invariance",
+        partial(_bound, invariance_bounds),
+        "invariance, {} log10 LR",
+        _LOG10,
+        points=_ENDS,
+    ),
+)
+"""Measures without one: of a sample's extremes, or biased in resamples."""
+
+
 def validate(
     scores: Scores,
     key: Key,
@@ -93,60 +157,8 @@ def validate(
     sample = replace(sample, scores=sample.scores * math.log(llr_base))
     sort_ratios(sample.scores, labels=sample.is_target)  # warns of scores that can be no ratios
     result = Metrics(metrics=(*RESAMPLED, *OTHERS)).evaluate(sample.runs())
-    base = "natural logarithms" if llr_base == math.e else f"logarithms of base {llr_base:g}"
-    result.notes["base"] = f"read as {base}"
+    result.notes["base"] = f"read as {logarithms_of(llr_base)}"
     if not resampling.resamples:
         return result
     intervals = confidence_intervals(sample, Metrics(metrics=RESAMPLED), resampling)
     return with_intervals(result, intervals, resampling.text(f"{sample.n_units} speakers"))
-
-
-def misleading(scores: SortedScores, side: str) -> float:
-    """Return the share of misleading log-likelihood ratios: of target trials below 0, or of nontarget trials above it.
-
-    Parameters
-    ----------
-    scores : SortedScores
-    side : {"target", "nontarget"}
-
-    Examples
-    --------
-    >>> from evaluation.metrics import sort_scores
-    >>> misleading(sort_scores([1.0, -1.0], [0.0, -2.0]), "target")
-    0.5
-    """
-    if side == "target":
-        return scores.error_rates(int(np.searchsorted(scores.thresholds, 0.0)))[0]
-    return scores.error_rates(int(np.searchsorted(scores.thresholds, 0.0, side="right")))[1]
-
-
-def _bound(bounds: Callable[[SortedScores], Bounds], scores: SortedScores, side: str) -> float:
-    return float(getattr(bounds(scores), side) / LN10)
-
-
-_COSTS = tuple(row for row in METRICS if row.name in ("cllr", "min_cllr", "calibration_loss"))
-_RATE = Method("logit", lower=0, upper=1, of_errors=True)
-_SIDES = ("target", "nontarget")
-_ENDS = ("lower", "upper")
-
-RESAMPLED = (
-    *_COSTS,
-    replace(METRICS[0], points=("rocch",), title="EER ({})"),
-    Metric(
-        "misleading", misleading, "misleading, {} trials", FRACTION, method=_RATE, points=_SIDES
-    ),
-)
-"""Measures that have an interval."""
-
-OTHERS = (
-    Metric("dev_pav", dev_pav, "devPAV (log10)", Unit("log10 LR", ".3f")),
-    Metric("elub", partial(_bound, elub), "ELUB, {} log10 LR", _LOG10, points=_ENDS),
-    Metric(
-        "invariance",
-        partial(_bound, invariance_bounds),
-        "invariance, {} log10 LR",
-        _LOG10,
-        points=_ENDS,
-    ),
-)
-"""Measures without one: of a sample's extremes, or biased in resamples."""

@@ -42,7 +42,8 @@ def plp(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], NDA
         Of the frame without its mean, before pre-emphasis and window.
     """
     frames, energy = kaldi_frames(samples, config)
-    loudness = (log_mel_of_frames(frames, config) + np.log(equal_loudness(mel_centres(config)))) / 3
+    weights = np.log(equal_loudness(mel_centres(config)))
+    loudness = (log_mel_of_frames(frames, config) + weights) / 3  # the cube root, as a logarithm
     order = config.n_cepstra - config.c0
     coefficients, error = linear_prediction(autocorrelation(np.exp(loudness), order))
     cepstra = cepstra_of_model(coefficients)
