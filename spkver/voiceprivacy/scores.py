@@ -157,7 +157,16 @@ def score(
 
 @dataclass(frozen=True, eq=False)
 class _Scoring:
-    """The inputs of scoring, a counter of the rows that are due, and the scores and weights so far, by file."""
+    """The inputs of scoring, a counter of the rows that are due, and what is scored so far.
+
+    Attributes
+    ----------
+    stages : dict of str to Stage
+        Scores and weights, by file.
+    files : dict of (str, str) to str
+        Files of the scores of single attackers, by the attacker and the fingerprint of all that its scores depend on:
+        an attacker that inverts both sides does the same lazy-informed and semi-informed.
+    """
 
     run: Run
     plan: Plan
@@ -167,6 +176,7 @@ class _Scoring:
     due: Collection[str]
     counted: Iterator[str]
     stages: dict[str, Stage[Any]] = field(default_factory=dict)
+    files: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def members(self, row: Row) -> list[Row]:
         """Return the members of a row that have scores."""
@@ -176,8 +186,16 @@ class _Scoring:
         """Score a row by its attacker."""
         if row.id in self.due:
             next(self.counted)
-        if self.failures.error(row) is None:
-            self._stage(row, self.plan.origins[row.id], partial(self._by_attacker, row))
+        if self.failures.error(row) is not None:
+            return
+        origin = self.plan.origins[row.id]
+        compute = partial(self._by_attacker, row)
+        key = row.attacker, origin.fingerprint
+        if key in self.files:
+            compute = partial(read_scores, self.run.path(self.files[key]))
+        self._stage(row, origin, compute)
+        if row.file in self.stages:
+            self.files[key] = row.file
 
     def fusion(self, row: Row) -> None:
         """Fuse the scores of the members that have some."""
