@@ -32,6 +32,7 @@ References
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -42,6 +43,8 @@ from numpy.typing import NDArray
 from evaluation.trials import Scores, Trials, recode, vectors_of
 from spkbase.errors import DataError, few
 from spkbase.rounding import is_negligible, share_of_sum
+
+logger = logging.getLogger(__name__)
 
 Side = Literal["model", "segment"]
 Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -295,10 +298,14 @@ def cohort_means(
 
 
 def _list_moments(trials: Trials, cohort: Scores, side: Side, top: int | None) -> Moments:
-    """Moments of each id of `trials`, from a list of cohort scores whose number may differ."""
+    """Return the moments of each id of `trials`, from a list of cohort scores whose number may differ.
+
+    A cohort that shares models or segments with the trials gets a warning.
+    """
     least = 2 if top is None else top
     if least < 2:
         raise DataError(f"expected at least 2 cohort scores, got {top}")
+    _warn_of_tested_cohort(trials, cohort, "segment" if side == "model" else "model")
     ids = getattr(trials, f"{side}_ids")
     used = np.unique(getattr(trials, f"{side}s"))
 
@@ -333,3 +340,19 @@ def _list_moments(trials: Trials, cohort: Scores, side: Side, top: int | None) -
         "equal cohort scores alone",
     )
     return mean, deviation
+
+
+def _warn_of_tested_cohort(trials: Trials, cohort: Scores, side: Side) -> None:
+    """Warn of a cohort that consists of tested models or segments: their speakers' own scores count as impostors'."""
+    members = _used_ids(cohort, side)
+    tested = members & _used_ids(trials, side)
+    if tested:
+        text = "%d of %d %ss of the cohort are in the trials too (%s): expected speakers who are not tested"
+        logger.warning(text, len(tested), len(members), side, few(tested, repr))
+
+
+def _used_ids(trials: Trials, side: Side) -> set[str]:
+    """Return the ids of the models or segments that have trials."""
+    used = np.unique(getattr(trials, f"{side}s"))
+    ids = getattr(trials, f"{side}_ids")
+    return set(ids[used].tolist())

@@ -97,3 +97,31 @@ def test_a_cohort_without_variance_is_refused(values, words):
     cohort = Scores.from_ids(["a"] * 3, ["k", "l", "m"], values)
     with pytest.raises(DataError, match=words):
         z_norm(Scores.from_ids(["a"], ["s"], [1.0]), cohort)
+
+
+@pytest.mark.parametrize("norm", ["z_norm", "t_norm", "s_norm"])
+def test_cohorts_of_tested_speakers_are_warned_of(norm, caplog):
+    """Their own scores, which are high, would count as those of impostors."""
+    trials = Scores.from_ids(["a", "b"], ["x", "y"], [2.0, 1.0])
+    of_models = Scores.from_ids(["a", "a", "b", "b"], ["x", "c", "x", "c"], [2.0, 0.0, 1.0, 0.5])
+    of_segments = Scores.from_ids(["a", "c", "a", "c"], ["x", "x", "y", "y"], [2.0, 0.0, 1.0, 0.5])
+    cohorts = {"z_norm": [of_models], "t_norm": [of_segments], "s_norm": [of_models, of_segments]}
+    norms = {"z_norm": z_norm, "t_norm": t_norm, "s_norm": s_norm}
+    norms[norm](trials, *cohorts[norm])
+    text = (
+        "1 of 2 {} of the cohort are in the trials too ({}): expected speakers who are not tested"
+    )
+    expected = {
+        "z_norm": [text.format("segments", "'x'")],
+        "t_norm": [text.format("models", "'a'")],
+    }
+    expected["s_norm"] = expected["z_norm"] + expected["t_norm"]
+    assert caplog.messages == expected[norm]
+
+
+def test_cohorts_of_other_speakers_are_not_warned_of(caplog):
+    trials = Scores.from_ids(["a"], ["x"], [2.0])
+    of_models = Scores.from_ids(["a", "a"], ["c", "d"], [1.0, 0.0])
+    of_segments = Scores.from_ids(["c", "d"], ["x", "x"], [1.0, 0.0])
+    s_norm(trials, of_models, of_segments)
+    assert not caplog.messages
