@@ -208,20 +208,24 @@ class Tuner:
         speakers : ndarray of int64 of shape (B,)
             Rows of the classifier.
         """
-        import torch
-        from torch.nn.functional import normalize
-
         self.step += 1
         network, classifier = self.optimizer.param_groups
         network["lr"] = self.config.rate_at(self.step)
         classifier["lr"] = _CLASSIFIER * network["lr"]
-        targets = torch.from_numpy(speakers).to(self.device)
-        cosines = normalize(self._vectors(frames)) @ normalize(self.classifier).T
-        loss = angular_margin_loss(cosines, targets, self.config.margin, self.config.scale)
+        loss = self.loss(self.vectors(frames), speakers)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         return float(loss.detach())
+
+    def loss(self, vectors: Tensor, speakers: NDArray[np.int64]) -> Tensor:
+        """Return the loss of the vectors (B, D) of crops; `speakers` are rows of the classifier."""
+        import torch
+        from torch.nn.functional import normalize
+
+        targets = torch.from_numpy(speakers).to(self.device)
+        cosines = normalize(vectors) @ normalize(self.classifier).T
+        return angular_margin_loss(cosines, targets, self.config.margin, self.config.scale)
 
     def vector(self, path: Path) -> NDArray[np.float32]:
         """Return the vector of the middle of a recording."""
@@ -229,8 +233,18 @@ class Tuner:
 
         frames = middle_crop(path, _JUDGED_SECONDS)[None]
         with torch.no_grad():
-            vector: NDArray[np.float32] = self._vectors(frames)[0].cpu().numpy()
+            vector: NDArray[np.float32] = self.vectors(frames)[0].cpu().numpy()
         return vector
+
+    def vectors(self, frames: NDArray[np.float32]) -> Tensor:
+        """Return the vectors (B, D) of filterbanks (B, T, 80)."""
+        import torch
+
+        inputs = torch.from_numpy(frames).to(self.device)
+        kind = self.device.partition(":")[0]
+        with torch.autocast(kind, dtype=torch.bfloat16, enabled=self.bfloat16):
+            vectors = campplus_vectors(self.tensors, inputs)
+        return vectors.float()
 
     def state(self) -> dict[str, Any]:
         """Return the state for `resume`."""
@@ -266,15 +280,6 @@ class Tuner:
         self.classifier = torch.from_numpy(rows).to(self.device).requires_grad_()
         network = [tensor for tensor in self.tensors.values() if tensor.requires_grad]
         self.optimizer = torch.optim.AdamW([{"params": network}, {"params": [self.classifier]}])
-
-    def _vectors(self, frames: NDArray[np.float32]) -> Tensor:
-        import torch
-
-        inputs = torch.from_numpy(frames).to(self.device)
-        kind = self.device.partition(":")[0]
-        with torch.autocast(kind, dtype=torch.bfloat16, enabled=self.bfloat16):
-            vectors = campplus_vectors(self.tensors, inputs)
-        return vectors.float()
 
 
 def angular_margin_loss(cosines: Tensor, targets: Tensor, margin: float, scale: float) -> Tensor:

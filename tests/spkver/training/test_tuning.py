@@ -121,7 +121,7 @@ def test_a_step_lowers_the_loss_and_changes_all_parameters_but_batch_statistics(
     rows = np.array([int(row.speaker) for row in speech.utterances])
     before = {name: tensor.detach().clone() for name, tensor in tuner.tensors.items()}
     expected = margin_loss(
-        tuner._vectors(crops).detach().numpy(), tuner.classifier.detach().numpy(), rows
+        tuner.vectors(crops).detach().numpy(), tuner.classifier.detach().numpy(), rows
     )
     losses = [tuner.learn(crops, rows) for _ in range(4)]
     assert losses[0] == pytest.approx(expected, rel=1e-4)
