@@ -173,7 +173,7 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
     frames = add("Reshape", maps, [0, graph.weight(f"{delay}.linear.weight").shape[1], -1])
     frames = activate(convolve(frames, f"{delay}.linear", stride=2), f"{delay}.nonlinear.batchnorm")
     length = add("Squeeze", add("Shape", frames, start=2))
-    segments = add("Div", add("Range", 0, length, 1), _SEGMENT)
+    length = add("Unsqueeze", length, [0])
     for block, (count, dilation) in enumerate(((12, 1), (24, 2), (16, 2)), 1):
         for number in range(count):
             name = f"xvector.block{block}.tdnnd{number + 1}"
@@ -186,9 +186,10 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
             hidden = add("Relu", convolve(context, f"{name}.cam_layer.linear1"))
             masks = add("Sigmoid", convolve(hidden, f"{name}.cam_layer.linear2"))
             local = convolve(inner, f"{name}.cam_layer.linear_local", dilation=dilation)
-            frames = add(
-                "Concat", frames, add("Mul", local, add("Gather", masks, segments, axis=2)), axis=1
-            )
+            repeated = add("Expand", add("Unsqueeze", masks, [3]), [1, 1, 1, _SEGMENT])
+            repeated = add("Reshape", repeated, [0, 0, -1])
+            repeated = add("Slice", repeated, [0], length, [2])
+            frames = add("Concat", frames, add("Mul", local, repeated), axis=1)
         name = f"xvector.transit{block}"
         frames = convolve(activate(frames, f"{name}.nonlinear.batchnorm"), f"{name}.linear")
     frames = activate(frames, "xvector.out_nonlinear.batchnorm")
