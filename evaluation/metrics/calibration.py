@@ -286,7 +286,8 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
             total = 0.0
             for start in range(0, len(llr), _PIECE):  # process pieces that fit into the cache
                 piece = weights[start : start + _PIECE]
-                kept = piece > 0  # an infinite LLR of the other class must not meet a weight of 0
+                # an infinite LLR of the other class must not meet a weight of 0
+                kept = np.flatnonzero(piece > 0)
                 values = sign * llr[start : start + _PIECE][kept] + sign * log_odds
                 with np.errstate(over="ignore"):  # infinity is then the right result
                     # no dot product: starting the threads of BLAS takes longer than the sum

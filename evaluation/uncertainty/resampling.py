@@ -189,11 +189,6 @@ class Sample:
         ]
         return min(int((units < self.n_units).sum()) for units in used)
 
-    @cached_property
-    def starts(self) -> np.ndarray:
-        """First trial of each run of equal scores, shape (R,)."""
-        return np.flatnonzero(np.concatenate([[True], self.scores[1:] != self.scores[:-1]]))
-
     def subset(self, rows: np.ndarray) -> Sample:
         """Return only the trials of a mask of shape (N,); the units stay, so that draws are shared."""
         names = ("order", "scores", "is_target", "first", "second")
@@ -207,21 +202,19 @@ class Sample:
             counts = weights.take(self.first)
             if not self.by_trial:
                 counts *= weights.take(self.second)
-        scores = self.scores
-        is_target = self.is_target
-        starts = self.starts
-        if len(starts) < len(self):
-            target = np.add.reduceat(np.where(is_target, counts, 0.0), starts)
-            counts = np.add.reduceat(counts, starts)
+        # three in five nontarget trials have no weight in a draw
+        rows = np.flatnonzero(counts != 0)
+        counts = counts.take(rows)
+        scores = self.scores.take(rows)
+        target = counts * self.is_target.take(rows)
+        is_new = np.ones(len(rows), bool)
+        np.not_equal(scores[1:], scores[:-1], out=is_new[1:])
+        if not is_new.all():
+            starts = np.flatnonzero(is_new)
             scores = scores.take(starts)
-            kept = counts.nonzero()[0]
-            counts = counts.take(kept)
-            target = target.take(kept)
-        else:  # three in five nontarget trials have zero weight in a draw: multiply the rest only
-            kept = counts.nonzero()[0]
-            counts = counts.take(kept)
-            target = counts * is_target.take(kept)
-        return SortedScores(scores.take(kept), target, counts - target)
+            target = np.add.reduceat(target, starts)
+            counts = np.add.reduceat(counts, starts)
+        return SortedScores(scores, target, counts - target)
 
 
 def sample_of(

@@ -50,9 +50,10 @@ _ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3,
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-COLUMNS = 1280  # of packed matrices, in one task
+COLUMNS = 1280  # of packed matrices, in one task of small ones; see `column_bounds`
 WIDE = 480  # columns of first-order sums, in one task
 PIECE = 32  # segments whose matrices are factored in one task
+_TASKS = 16  # at least, of the columns of large packed matrices
 _GROUP = 16  # components whose squares are taken in one task
 _BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
 _MOST_SEGMENTS = 512  # in a block
@@ -354,6 +355,20 @@ def block_posteriors(
     return np.concatenate(means), np.concatenate(spreads)
 
 
+def column_bounds(length: int) -> list[tuple[int, int]]:
+    """Return (start, stop) of the columns of packed matrices in each task: a multiple of `COLUMNS`, at most 4 times it.
+
+    Wide products are faster, but each worker needs tasks. Multiples of one width give the same bits.
+
+    Examples
+    --------
+    >>> column_bounds(packed_length(400))[:2]
+    [(0, 3840), (3840, 7680)]
+    """
+    multiple = length // (_TASKS * COLUMNS)
+    return chunk_bounds(length, COLUMNS * min(max(multiple, 1), 4))
+
+
 def share_out(
     work: Work, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> list[Result]:
@@ -405,7 +420,7 @@ def precisions(
         columns = slice(*bounds)
         np.matmul(counts, terms.products[:, columns], out=matrices[:, columns])
 
-    share_out(work, fill, chunk_bounds(matrices.shape[1], COLUMNS))
+    share_out(work, fill, column_bounds(matrices.shape[1]))
     matrices[:, diagonal_places(terms.rank)] += 1
     return matrices
 
@@ -519,7 +534,7 @@ def add_block(
         columns = slice(*bounds)
         sums.cross[:, columns] += vectors @ first[:, columns].astype(np.float64)
 
-    share_out(work, add_second, chunk_bounds(matrices.shape[1], COLUMNS))
+    share_out(work, add_second, column_bounds(matrices.shape[1]))
     share_out(work, add_cross, chunk_bounds(first.shape[1], WIDE))
     with one_blas_thread():
         sums.counted += vectors @ counts
