@@ -516,10 +516,11 @@ def _or_ones(weights: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
 
 def _running_sums(weights: np.ndarray) -> np.ndarray:
     """Return 0 and the cumulative sums, shape (R + 1,)."""
+    dtype: type = np.float64
     if (np.rint(weights) == weights).all() and weights.sum() < _EXACT:
-        weights = weights.astype(np.int64)  # the same sums, eight times faster
-    sums = np.zeros(len(weights) + 1, weights.dtype)
-    np.cumsum(weights, out=sums[1:])
+        dtype = np.int64  # the same sums, eight times faster
+    sums: np.ndarray = np.zeros(len(weights) + 1, dtype)
+    np.cumsum(weights.astype(dtype, copy=False), out=sums[1:])
     return sums.astype(np.float64, copy=False)
 
 
