@@ -197,6 +197,7 @@ def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeyp
     settings = every_kind_of_attacker(tmp_path)
     # a user's function runs in processes of its own, where nothing is watched
     settings["attackers"] = settings["attackers"].replace("own,", "")
+    del settings["attacker_settings.own.preset"]
     output, calls = tmp_path / "out", tmp_path / "calls"
     with ExitStack() as stack:
         trained = {
