@@ -11,7 +11,7 @@ from spkver.datadir import enrolment, read_datadir
 
 pytest.importorskip("espeakng_loader")
 
-SCALE = 1 / 500
+SCALE = 1 / 1000
 DIRECTORIES = dict.fromkeys(part.directory for part in SHAPES["vpc2024"])
 
 
@@ -68,8 +68,8 @@ def test_durations_resemble_those_of_librispeech(made):
 
 
 def test_files_differ_and_do_not_depend_on_workers(tmp_path):
-    alone = simulate_challenge(tmp_path / "alone", "vpc2024", SCALE / 8, jobs=1).folder
-    shared = simulate_challenge(tmp_path / "shared", "vpc2024", SCALE / 8, jobs=2).folder
+    alone = simulate_challenge(tmp_path / "alone", "vpc2024", SCALE / 4, jobs=1).folder
+    shared = simulate_challenge(tmp_path / "shared", "vpc2024", SCALE / 4, jobs=2).folder
     files = sorted(path.relative_to(alone) for path in alone.rglob("*.wav"))
     contents = [(alone / file).read_bytes() for file in files]
     assert contents == [(shared / file).read_bytes() for file in files]
