@@ -29,19 +29,23 @@ help:
 	@echo "make venv      only the environment in $(VENV)"
 	@echo "make clean     remove the environment and everything built"
 
-# The stamp makes the environment once, and again when its description changes.
-$(VENV)/.installed: setup.cfg pyproject.toml
+# The stamps make the environment once, and again when its description changes. The demo needs half of the packages.
+$(VENV)/.demo-installed: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "spkver needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1); use make PYTHON=python3.x" >&2; exit 2; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment: on Debian, apt-get install python3-venv" >&2; exit 2; }
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.demo-installed
 	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@
 
 venv: $(VENV)/.installed
 
-demo: venv
+demo: $(VENV)/.demo-installed
 	$(BIN)/spkver demo --output demo
 
 lint: venv

@@ -42,6 +42,14 @@ def _seconds(item: pytest.Item) -> float:
     return 0 if mark is None else mark.kwargs.get("seconds", 1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _without_flushing() -> Iterator[None]:
+    """Leave it to the system when files reach the disk: no test survives a power cut, and each file would wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """Small inputs and expected numbers that are part of the project."""

@@ -39,7 +39,7 @@ LAYERS = {
         ["commands"],
     ],
     "spkver": [
-        ["streams"],
+        ["streams", "function_server"],
         ["idmap", "audio"],
         ["sidekit", "datadir"],
         ["features", "corpora"],

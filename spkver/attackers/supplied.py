@@ -22,8 +22,7 @@ Paths point to WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` reads.
 
 A function runs in a separate process, so that it can be ended, and its crash does not end the run.
 
-`FunctionProcess` starts the process and exchanges lines of JSON with it through pipes. Nothing that it returns is
-unpickled.
+`FunctionProcess` starts the process, where `spkver.function_server` serves the function.
 """
 
 from __future__ import annotations
@@ -36,10 +35,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import traceback
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,7 +54,6 @@ from spkbase import plugins
 from spkbase.errors import DataError
 from spkbase.files import file_digest, make_folder
 from spkbase.seeding import stream
-from spkbase.work import one_blas_thread
 from spkver.attackers import lists
 from spkver.attackers.protocol import Attack, Learnt, LostModelError, TrainingSet, WithoutSource
 from spkver.datadir import DataDir
@@ -88,7 +85,7 @@ class FunctionProcess:
     def __init__(self, name: str, spec: str) -> None:
         self.name = name
         self._errors = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-        code = f"import sys; sys.path[:] = {sys.path!r}; from spkver.attackers.supplied import serve; serve()"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from spkver.function_server import serve; serve()"
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
         self._process = plugins.start_process(
             [sys.executable, "-c", code, spec], text=True, encoding="utf-8", **pipes
@@ -148,34 +145,6 @@ class FunctionProcess:
         self._errors.seek(0)
         self._errors.truncate()
         return printed
-
-
-def serve() -> None:
-    """Serve the function named on the command line: one reply per request, until there are no more."""
-    spec = sys.argv[1]
-    requests = os.fdopen(os.dup(0), encoding="utf-8")
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # what the function prints goes to the log
-    held: Json = {}
-    for line in requests:
-        asked = json.loads(line)
-        try:
-            if "training" in asked:
-                _learn(held, spec, asked)
-                answer: Json = {"values": []}
-            else:
-                answer = {"values": _score(held, asked).tolist()}
-        except DataError as error:
-            answer = {"error": error.text, "traceback": ""}
-        except BaseException as error:  # whatever it raises is the attacker's fault
-            answer = {
-                "error": f"{type(error).__name__}: {error}",
-                "traceback": traceback.format_exc(),
-            }
-        sys.stdout.flush()
-        replies.write(json.dumps(answer) + "\n")
-        replies.flush()
 
 
 @dataclass(frozen=True)
@@ -350,40 +319,6 @@ def usual_limit(speech: Iterable[DataDir]) -> float:
     for directory in speech:
         paths += directory.recordings.values()
     return plugins.usual_seconds(paths)
-
-
-def _learn(held: Json, spec: str, asked: Json) -> None:
-    function, _ = plugins.load_plugin(spec, "attacker", kind="function")
-    with one_blas_thread():
-        held["score"] = function(_paths(asked["training"]), asked["seed"])
-    if not callable(held["score"]):
-        got = f"gave {type(held['score']).__name__}, expected a function score(enrolment, tested, trials)"
-        raise DataError(f"{spec}(training, seed) {got}")
-
-
-def _score(held: Json, asked: Json) -> NDArray[np.float64]:
-    enrolment = _paths(asked["enrolment"])
-    tested = {segment: Path(path) for segment, path in asked["tested"].items()}
-    trials = list(map(tuple, asked["trials"]))
-    with one_blas_thread():
-        values = held["score"](enrolment, tested, trials)
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"expected {len(trials)} numbers, got {type(values).__name__}: {error}"
-        ) from error
-    if numbers.shape != (len(trials),):
-        raise DataError(f"expected {len(trials)} scores, one a trial, got shape {numbers.shape}")
-    return numbers
-
-
-def _paths(recordings: Mapping[str, Sequence[str]]) -> dict[str, list[Path]]:
-    """Return the paths of the recordings of each speaker or model."""
-    paths = {}
-    for name, texts in recordings.items():
-        paths[name] = list(map(Path, texts))
-    return paths
 
 
 class _Disguised(NamedTuple):

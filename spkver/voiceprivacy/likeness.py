@@ -18,6 +18,7 @@ from spkbase.work import Work, one_blas_thread
 from spkver.audio import read_audio
 from spkver.features import FeatureConfig, mfcc
 
+_TELEPHONE = FeatureConfig(preset="telephone")
 _PLACES = 200
 _CELLS = 150
 _LEAST = 1e-20
@@ -114,9 +115,9 @@ def _described(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float32], st
 
 def _sequence(path: Path) -> NDArray[np.float32]:
     """Return the normalised cepstra of a recording in parts of equal length, see `Description`."""
-    config = FeatureConfig(preset="telephone")
-    samples = read_audio(path, rate=config.rate, resample=True, channel=0, dtype="float64").samples
-    cepstra, energy = mfcc(np.pad(samples, (0, max(0, config.min_samples - len(samples)))), config)
+    audio = read_audio(path, rate=_TELEPHONE.rate, resample=True, channel=0, dtype="float64")
+    lacking = max(0, _TELEPHONE.min_samples - len(audio.samples))
+    cepstra, energy = mfcc(np.pad(audio.samples, (0, lacking)), _TELEPHONE)
     cepstra = cepstra[energy > np.quantile(energy, 0.95) - _PAUSE]
     sums = np.cumsum(np.pad(cepstra, ((1, 0), (0, 0))), axis=0)
     bounds = np.linspace(0, len(cepstra), 1 + _CELLS)

@@ -69,7 +69,7 @@ def test_recognition_without_speech_is_reported_by_the_checks(results):
 def test_without_transcripts_the_content_attacker_is_omitted_and_the_others_finish(
     layout, tmp_path
 ):
-    settings = {"evaluation__resamples": 0}
+    settings = {"lists": "[f]"}
     outcome = vp.run_recipe(layout, tmp_path / "out", attackers="[gmm-ubm,content]", **settings)
     assert "content is left out" in outcome.err
     assert "no transcripts" in outcome.err
@@ -84,7 +84,7 @@ def test_fusions_include_words_only_by_name_and_never_file_properties(data, tmp_
         data,
         tmp_path / "out",
         attackers="[gmm-ubm,properties,content,fusion]",
-        evaluation__resamples=0,
+        lists="[f]",
     )
     members = {}
     for fusion in found["fusions"]:

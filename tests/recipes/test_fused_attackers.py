@@ -172,8 +172,9 @@ def test_members_without_background_scores_are_omitted_and_reported(
 
 
 def test_members_without_weight_or_scores_do_not_raise_the_level_of_a_fusion(
-    layout, oracles, tmp_path
+    layout, oracles, output, tmp_path
 ):
+    shutil.copytree(output, tmp_path / "out")
     knowledge = {
         "attacker_settings.guesses.level": "whole-list",
         "attacker_settings.fails.level": "inverting",

@@ -33,7 +33,7 @@ from pathlib import Path
 def train(training, folder, seed, settings, device, threads, progress):
     calls = len(list(folder.glob("call*")))
     (folder / f"call{calls}").write_text(os.environ["OMP_NUM_THREADS"])
-    if not calls and settings["kill"]:
+    if not calls and settings.get("kill"):
         os.kill(os.getpid(), 9)
 
 def load(folder):
@@ -49,13 +49,13 @@ def module(tmp_path):
     return file
 
 
-def run(data, output, *attackers, settings=None, **others):
+def run(data, output, *attackers, until="report", settings=None, **others):
     chosen = {
         "attackers": json.dumps(attackers),
         "attacker_settings": json.dumps(settings or {}),
         **others,
     }
-    return vp.run_recipe(data, output, evaluation__resamples=0, lists="[f]", **chosen)
+    return vp.run_recipe(data, output, "--until", until, lists="[f]", **chosen)
 
 
 def networks(output):
@@ -113,19 +113,17 @@ def test_a_record_of_another_form_is_the_trainer_s_error(layout, tmp_path):
     )
 
 
-def test_networks_are_reused_and_that_of_original_speech_serves_a_second_anonymiser(
-    own, module, tmp_path
-):
+def test_networks_are_reused_and_that_of_original_speech_serves_a_second_anonymiser(own, tmp_path):
+    module = tmp_path / "own.py"
+    module.write_text(KILLED)
     output = tmp_path / "out"
-    assert run(own, output, f"trained:{module}").status == 0
+    assert run(own, output, f"trained:{module}", until="training").status == 0
     before = vp.stamps(networks(output))
     for twin in own.glob(f"*{vp.SUFFIX}"):
         other = Path(shutil.copytree(twin, own / twin.name.replace(vp.SUFFIX, "_other")))
         (other / "wav.scp").write_text((other / "wav.scp").read_text().replace(vp.SUFFIX, "_other"))
-    chosen = {"attackers": json.dumps([f"trained:{module}"])}
-    second = vp.run_recipe(
-        own, output, "--suffix", "_other", evaluation__resamples=0, lists="[f]", **chosen
-    )
+    chosen = {"attackers": json.dumps([f"trained:{module}"]), "lists": "[f]"}
+    second = vp.run_recipe(own, output, "--suffix", "_other", "--until", "training", **chosen)
     assert second.status == 0, second.err
     after = vp.stamps(networks(output))
     assert [folder.parent.name for folder in after] == [
@@ -134,8 +132,8 @@ def test_networks_are_reused_and_that_of_original_speech_serves_a_second_anonymi
         "tiny_train_other",
     ]
     assert before.items() <= after.items()
-    module.write_text(module.read_text().replace("ROUNDS = 3", "ROUNDS = 2"))
-    assert run(own, output, f"trained:{module}").status == 0
+    module.write_text(f"{KILLED}\n# another version")
+    assert run(own, output, f"trained:{module}", until="training").status == 0
     assert len(networks(output)) == 5
 
 
@@ -146,7 +144,8 @@ def test_a_killed_training_is_resumed_in_its_folder(layout, tmp_path):
     output = tmp_path / "out"
     killed = run(layout, output, f"trained:{file}", settings=settings)
     refused(killed, "attacker 'trained-own': its process ended with status -9")
-    assert run(layout, output, f"trained:{file}", settings=settings).status == 0
+    resumed = run(layout, output, f"trained:{file}", until="training", settings=settings)
+    assert resumed.status == 0, resumed.err
     for folder in networks(output):
         assert sorted(path.name for path in folder.glob("call*")) == ["call0", "call1"]
         assert (folder / "call1").read_text() == "2"
@@ -168,7 +167,8 @@ def test_backends_are_trained_on_speakers_held_out_from_the_network(layout, tmp_
     file.write_text(KILLED.replace("    if not", f"    {heard}\n    if not"))
     settings = {f"trained:{file}": {"settings": {"kill": False}}}
     output = tmp_path / "out"
-    assert run(layout, output, f"trained:{file}", settings=settings).status == 0
+    outcome = run(layout, output, f"trained:{file}", until="training", settings=settings)
+    assert outcome.status == 0, outcome.err
     choice = json.loads((output / "attackers/tiny_train_anon/trained-own/choice.json").read_text())
     for folder in networks(output):
         heard = set((folder / "heard").read_text().split())
@@ -177,7 +177,7 @@ def test_backends_are_trained_on_speakers_held_out_from_the_network(layout, tmp_
 
 def test_a_trained_network_is_an_extractor(layout, module, tmp_path):
     output = tmp_path / "out"
-    assert run(layout, output, f"trained:{module}").status == 0
+    assert run(layout, output, f"trained:{module}", until="scores").status == 0
     folder = networks(output)[0]
     directory = read_datadir(layout / "tiny_test_trials_f")
     extractor = open_extractor(f"trained:{folder}")

@@ -313,6 +313,7 @@ def test_precomputed_scores_are_found_by_attacker_name_or_as_the_only_file(
         layout,
         tmp_path / "out",
         name,
+        lists="[f]",
         **{f"attacker_settings.{name}.preset": f"scores:{tmp_path}/exp"},
     )
     assert outcome.status == 0, outcome.err

@@ -201,7 +201,7 @@ OPTIONS = {
     ),
     "several draws under its name": (
         {
-            "challenge.attacker": "gmm-ubm",
+            "challenge.attacker": "supervector-cosine",
             "anonymizer.training_draws": 4,
             "anonymizer.enrolment_draws": 2,
         },

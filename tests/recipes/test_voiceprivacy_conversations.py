@@ -16,7 +16,6 @@ def test_conversations_add_rows_and_change_nothing_of_single_recordings(layout, 
     settings = {
         "attackers": "[gmm-ubm,mine]",
         "attacker_settings__mine__preset": noting_extractor(tmp_path),
-        "evaluation__resamples": 2,
     }
     output = tmp_path / "out"
     assert run_recipe(layout, output, **settings).status == 0

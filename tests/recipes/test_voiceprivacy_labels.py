@@ -15,7 +15,7 @@ from spkver.datadir import read_datadir
 
 pytestmark = pytest.mark.whole
 
-FAST = ("gmm-ubm", "gmm-svm-cms", "ivector-adapted", "ivector-self-trained", "gmm-ubm-inverted")
+FAST = ("gmm-ubm", "gmm-svm-cms", "ivector-self-trained", "gmm-ubm-inverted")
 EVERY = tuple(CATALOGUE)
 OF_PHONES = ("durations",)
 OF_FILES = tuple(name for name, row in CATALOGUE.items() if row.base in ("onnx", "trained"))

@@ -195,6 +195,9 @@ def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeyp
     machine is fitted.
     """
     settings = every_kind_of_attacker(tmp_path)
+    # a user's function runs in processes of its own, where nothing is watched
+    settings["attackers"] = settings["attackers"].replace("own,", "")
+    del settings["attacker_settings.own.preset"]
     output, calls = tmp_path / "out", tmp_path / "calls"
     with ExitStack() as stack:
         trained = {
@@ -248,7 +251,7 @@ def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeyp
     )
     assert len(set(ids)) == len(ids) > 100  # each recording is read once
     assert {path.parent.name for path in output.glob("exp/*/*/*/scores")} == {
-        *("gmm-ubm", "gmm-svm", "ivector", "heard", "own", "gmm-ubm-inverted", "ivector-adapted"),
+        *("gmm-ubm", "gmm-svm", "ivector", "heard", "gmm-ubm-inverted", "ivector-adapted"),
         *("fusion", "fusion-inverted"),
     }
 

@@ -11,7 +11,7 @@ from spkver.datadir import enrolment, read_datadir
 
 pytest.importorskip("espeakng_loader")
 
-SCALE = 1 / 500
+SCALE = 1 / 1000
 DIRECTORIES = dict.fromkeys(part.directory for part in SHAPES["vpc2024"])
 
 
@@ -67,11 +67,12 @@ def test_durations_resemble_those_of_librispeech(made):
         assert 1 < min(seconds) <= max(seconds) < longest
 
 
-def test_files_differ_and_do_not_depend_on_workers(made, tmp_path):
-    alone = simulate_challenge(tmp_path / "alone", "vpc2024", SCALE, jobs=1).folder
+def test_files_differ_and_do_not_depend_on_workers(tmp_path):
+    alone = simulate_challenge(tmp_path / "alone", "vpc2024", SCALE / 4, jobs=1).folder
+    shared = simulate_challenge(tmp_path / "shared", "vpc2024", SCALE / 4, jobs=2).folder
     files = sorted(path.relative_to(alone) for path in alone.rglob("*.wav"))
     contents = [(alone / file).read_bytes() for file in files]
-    assert contents == [(made.folder / file).read_bytes() for file in files]
+    assert contents == [(shared / file).read_bytes() for file in files]
     assert len(set(contents)) == len(files)
 
 
