@@ -482,7 +482,7 @@ def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Pat
 
 
 def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bool) -> None:
-    """Check that no vectors are both trained on and linked.
+    """Check that no vector is used both for training and for linking.
 
     Training pairs may contain the original vectors that are linked to, since the attacker has them.
     """

@@ -23,7 +23,7 @@ _RESAMPLES = 500
 _MOST_BANDS = 6
 _MOST_ROWS = 100
 
-# heading: attribute of an agreement, and its format
+# by heading of a column: attribute of an agreement, and its format
 _COLUMNS = {
     "Jaccard": ("jaccard", ".3f"),
     "chance": ("chance", ".3f"),
@@ -110,7 +110,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
     Raises
     ------
     DataError
-        With all runs that cannot be read or have the label of another.
+        With all runs that cannot be read or that have another run's label.
     """
     problems = Problems()
     ranks_of: dict[linkage.Levels, linkage.Ranks] = {}
@@ -138,7 +138,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
             condition = (*levels, (linkage.UTTERANCES, utterances_name(utterances)))
             if condition in ranks_of:
                 text = f"two runs are {linkage.condition_name(condition)}"
-                problems.add(text, file=path, remedy="give labels, as LABEL=PATH, that differ")
+                problems.add(text, file=path, remedy="give different labels, as LABEL=PATH")
             ranks_of[condition] = ranks
             same = firsts.setdefault(
                 (utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition
@@ -164,7 +164,7 @@ def plot_runs(
     _plot_agreement(folder, comparisons)
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
-    # the bands of more than a few runs would hide each other
+    # with more than a few runs the bands would hide each other
     resamples = 0
     if len({condition[:-1] for condition in tables}) <= _MOST_BANDS:
         resamples = _RESAMPLES
