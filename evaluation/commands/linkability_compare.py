@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,30 +77,34 @@ def linkability_compare(
       spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared
     """
     tables = read_runs(runs)
-    everything = {}
-    conditions = {}
-    known = set()
+    levels = {
+        condition: {level for factor, level in condition if factor != linkage.UTTERANCES}
+        for condition in tables
+    }
+    known = set(chain.from_iterable(levels.values()))
+    of_speakers = {}
     for condition, ranks in tables.items():
         over_sizes = linkage.linkability_over_sizes(ranks, ties=ties)
-        everything[condition] = linkage.by_speaker(ranks.speakers, over_sizes)
-        levels = {level for factor, level in condition if factor != linkage.UTTERANCES}
-        known |= levels
-        if levels.isdisjoint(originals):
-            conditions[condition] = everything[condition]
+        of_speakers[condition] = linkage.by_speaker(ranks.speakers, over_sizes)
     unknown = sorted(set(originals) - known)
     if unknown:
         text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
         raise DataError(text)
+    compared = {
+        condition: table
+        for condition, table in of_speakers.items()
+        if levels[condition].isdisjoint(originals)
+    }
     comparisons = linkage.compare_conditions(
-        conditions, rule=rule, permutations=permutations, seed=seed
+        compared, rule=rule, permutations=permutations, seed=seed
     )
     report = {"measure": "log", "score_ties": ties, **comparisons.to_dict()}
     if originals:
         report["originals"] = sorted(originals)
     if output is not None:
         write_json(output / "comparison.json", report)
-        write_text(output / "speakers.csv", members_csv(comparisons, conditions))
-        plot_runs(output, comparisons, tables, everything, ties, seed)
+        write_text(output / "speakers.csv", members_csv(comparisons, compared))
+        plot_runs(output, comparisons, tables, of_speakers, ties, seed)
     if not show_json(report, json_path):
         click.echo(format_comparisons(comparisons))
 

@@ -94,7 +94,7 @@ def draw_page(
         See `Results.by_utterances`.
     """
     drawn = PagePictures([], [], [], [], utility_pictures(utility, headlines, name), [])
-    genders: dict[str, list[str]] = {}  # sexes of the lists drawn so far, by data set
+    n_drawn: dict[str, int] = {}  # number of lists drawn so far, by data set
     for position, part in enumerate(lists, 1):
         where = name_list(part.dataset, part.gender)
         scored = {
@@ -108,10 +108,10 @@ def draw_page(
             title = f"conversations-{position}"
             drawn.conversations.append(conversation_picture(part, conversations, where, title))
         drawn.matches.extend(match_pictures(part.outcomes, where, f"cmc-{position}"))
-        genders.setdefault(part.dataset, []).append(part.gender)
-        prefix = f"voices-{len(genders)}-{len(genders[part.dataset])}"
-        for voices in part.voices[:1]:
-            drawn.voices.extend(similarity_pictures(voices, where, prefix))
+        n_drawn[part.dataset] = n_drawn.get(part.dataset, 0) + 1
+        if part.voices:
+            prefix = f"voices-{len(n_drawn)}-{n_drawn[part.dataset]}"
+            drawn.voices.extend(similarity_pictures(part.voices[0], where, prefix))
     return drawn
 
 

@@ -370,9 +370,10 @@ def _check_target(source: DataDir, target: Path) -> None:
         )
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
-    # files that a killed run may leave
-    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))
-    if theirs and not (target / RECORD).is_file():
+    # a killed run may leave temporary files without a record
+    has_files = target.is_dir() and not all(map(is_temporary, target.iterdir()))
+    was_made_here = (target / RECORD).is_file()
+    if has_files and not was_made_here:
         text = f"the folder holds other files (no {RECORD}) and is left unchanged"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
 

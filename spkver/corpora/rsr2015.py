@@ -1128,24 +1128,28 @@ def _check_prompts(
     key, lines = trials
     strange = [name for name in key.model_ids if not texts.get(name, name)]
     if strange:
-        text = f"{len(strange)} prompts that are no digits: {few(strange)}"
+        text = f"{len(strange)} prompts that are not digits: {few(strange)}"
         problems.add(text, file=path, remedy="write them as 4-8-0-7-3")
-    codes = {words: code for code, words in enumerate(sorted({*texts.values()}))}
+    code_of_words = {words: code for code, words in enumerate(sorted({*texts.values()}))}
 
-    def coded(ids: Iterable[str]) -> NDArray[np.int64]:
-        return np.array([codes.get(texts.get(name, ()), -1) for name in ids], np.int64)
+    def codes(ids: Iterable[str]) -> NDArray[np.int64]:
+        """Return a number for the words of each id; -1 if they are unknown."""
+        return np.array([code_of_words.get(texts.get(name, ()), -1) for name in ids], np.int64)
 
-    prompted = coded(key.model_ids)[key.models]
-    spoken = coded(key.segment_ids)[key.segments]
+    prompted = codes(key.model_ids)[key.models]
+    spoken = codes(key.segment_ids)[key.segments]
     assert key.types is not None  # all trials of key files have a type
-    is_wrong = np.char.endswith(key.type_names, "W")[key.types]
-    contradicts = (prompted >= 0) & (spoken >= 0) & ((prompted != spoken) != is_wrong)
+    are_known = (prompted >= 0) & (spoken >= 0)
+    words_differ = prompted != spoken
+    type_says_differ = np.char.endswith(key.type_names, "W")[key.types]
+    contradicts = are_known & (words_differ != type_says_differ)
     for row in np.flatnonzero(contradicts)[:_MAX_BAD_LINES].tolist():
         segment = key.segment_ids[key.segments[row]]
         kind = key.type_names[key.types[row]]
-        text = f"trial {key.named([row])} is of type {kind}, but the words of {segment!r} are"
+        words = " ".join(texts[segment])
+        trial = key.named([row])
         problems.add(
-            f"{text} {' '.join(texts[segment])}",
+            f"trial {trial} is of type {kind}, but the words of {segment!r} are {words}",
             file=path,
             line=int(lines[row]) or None,
             remedy="copy the key files again, or check the list of prompts",

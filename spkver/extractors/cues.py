@@ -230,15 +230,21 @@ def session_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     waves = _frames(samples, rate)[quiet]
     means = noise.mean(axis=0)
     deviations = noise.std(axis=0)
-    within = np.flatnonzero(means > means.max() - _FALL)
-    others = [
-        (means.mean() - _MIDDLE) / _SPREAD,
-        4 * (within[-1] + 1) / N_BANDS - 2,
-        np.clip(waves.mean() / (waves.std() + 1e-9), -5, 5),
-        10 * np.mean(waves == 0),
+    level = means.mean()
+    n_bands = np.flatnonzero(means > means.max() - _FALL)[-1] + 1  # up to the last strong band
+    offset = waves.mean() / (waves.std() + 1e-9)
+    silent_share = np.mean(waves == 0)
+    scaled = [
+        (means - _MIDDLE) / _SPREAD,
+        (deviations - _DEVIATION) / _OF_DEVIATIONS,
+        [
+            (level - _MIDDLE) / _SPREAD,
+            4 * n_bands / N_BANDS - 2,
+            np.clip(offset, -5, 5),
+            10 * silent_share,
+        ],
     ]
-    parts = (means - _MIDDLE) / _SPREAD, (deviations - _DEVIATION) / _OF_DEVIATIONS, others
-    clipped: NDArray[np.float64] = np.clip(np.concatenate(parts), -10, 10)
+    clipped: NDArray[np.float64] = np.clip(np.concatenate(scaled), -10, 10)
     return clipped
 
 

@@ -153,20 +153,25 @@ def dip_probabilities(
 
     edges = np.linspace(0, 1, N_THRESHOLDS + 1)
     prior = np.diff(betainc(*THRESHOLD_SHAPE, edges))
-    below = heights[:, None] < edges[1:]
-    counts = np.cumsum(below, axis=0, dtype=np.int32)
-    firsts = np.searchsorted(rows, np.arange(n_rows + 1))
-    before = np.concatenate([np.zeros((1, len(prior)), np.int32), counts])[firsts]
-    places = np.where(below, counts - before[rows] - 1, 0)
-    totals = np.diff(before, axis=0)
-    longest = int(totals.max(initial=1))
-    shares = np.exp(-EARLIER * np.arange(longest))
-    wholes = prior / np.maximum(np.concatenate([[0.0], np.cumsum(shares)])[totals], 1.0)
-    probabilities = (np.where(below, shares[places], 0.0) * wholes[rows]).sum(axis=1)
+    is_below = heights[:, None] < edges[1:]
+
+    # numbers of dips below each threshold: up to and with each dip; before each frame; in each frame
+    up_to_dip = np.cumsum(is_below, axis=0, dtype=np.int32)
+    first_dips = np.searchsorted(rows, np.arange(n_rows + 1))
+    before_frame = np.concatenate([np.zeros((1, len(prior)), np.int32), up_to_dip])[first_dips]
+    in_frame = np.diff(before_frame, axis=0)
+
+    # exp(-2 r) for each dip, and P(s) / sum exp(-2 q) for each frame
+    numbers = np.where(is_below, up_to_dip - before_frame[rows] - 1, 0)
+    weights = np.exp(-EARLIER * np.arange(int(in_frame.max(initial=1))))
+    sums_of_weights = np.concatenate([[0.0], np.cumsum(weights)])
+    scales = prior / np.maximum(sums_of_weights[in_frame], 1.0)
+    probabilities = (np.where(is_below, weights[numbers], 0.0) * scales[rows]).sum(axis=1)
+
     # the first of the lowest dips in each frame
     order = np.lexsort((heights, rows))
     lowest = order[np.searchsorted(rows, np.unique(rows))]
-    probabilities[lowest] += NO_DIP * (~below[lowest] @ prior)
+    probabilities[lowest] += NO_DIP * (~is_below[lowest] @ prior)
     return np.asarray(probabilities)
 
 

@@ -504,14 +504,16 @@ def state_densities(
     augmented = np.ones((len(frames), 2 * dimension + 1), frames.dtype)
     squares_or_products(frames, augmented[:, :dimension])
     augmented[:, dimension:-1] = frames
-    joint = augmented @ parameters.reshape(-1, augmented.shape[1]).T.astype(frames.dtype)
-    joint = joint.reshape(len(frames), *parameters.shape[:2])
-    largest = joint.max(axis=2, keepdims=True)
-    joint -= largest
-    np.exp(np.maximum(joint, LEAST_LOG_SHARE, out=joint), out=joint)
-    totals = joint.sum(axis=2, keepdims=True)
-    joint /= totals
-    return (largest + np.log(totals))[:, :, 0].astype(np.float64), joint, augmented
+    by_component = parameters.reshape(-1, augmented.shape[1]).T.astype(frames.dtype)
+    log_shares = (augmented @ by_component).reshape(len(frames), *parameters.shape[:2])
+    largest = log_shares.max(axis=2, keepdims=True)
+    log_shares -= largest
+    np.maximum(log_shares, LEAST_LOG_SHARE, out=log_shares)
+    posteriors = np.exp(log_shares, out=log_shares)  # in the same memory
+    totals = posteriors.sum(axis=2, keepdims=True)
+    posteriors /= totals
+    log_densities = (largest + np.log(totals))[:, :, 0].astype(np.float64)
+    return log_densities, posteriors, augmented
 
 
 def occupancy(

@@ -184,11 +184,9 @@ class TrainingSpeech:
         values = json.loads(text)
         utterances = []
         for row in values["utterances"]:
-            paths = {
-                "original": Path(row["original"]),
-                "versions": tuple(map(Path, row["versions"])),
-            }
-            utterances.append(Utterance(**{**row, **paths}))
+            row["original"] = Path(row["original"])
+            row["versions"] = tuple(map(Path, row["versions"]))
+            utterances.append(Utterance(**row))
         held_out = values["held_out"]
         enrolment = {name: list(map(Path, paths)) for name, paths in held_out["enrolment"].items()}
         tested = {name: Path(path) for name, path in held_out["tested"].items()}
