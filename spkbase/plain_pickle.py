@@ -427,7 +427,7 @@ class _Unpickler(pickle.Unpickler):
             return _EmbeddingSet
         if (module, name) not in _ALLOWED:
             text = (
-                f"asks for {module}.{name}, which is no part of plain data: nothing of it was run"
+                f"asks for {module}.{name}, which is not part of plain data: nothing of it was run"
             )
             remedy = "do not trust this file; if it is yours, write npz: numpy.savez(path, ids=ids, vectors=vectors)"
             raise DataError(text, remedy=remedy)

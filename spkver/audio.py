@@ -633,7 +633,7 @@ def _check_end(path: Path, handle: BinaryIO, end: int, size: int) -> None:
         if rest.startswith(_SPHERE):
             raise _joined(path)
         if any(rest):
-            text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are no chunk"
+            text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are not a chunk"
             raise DataError(
                 text, file=path, remedy="write the file again from its source, with its real length"
             )

@@ -115,7 +115,7 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     if not whole or n_models.sum() != len(
         np.unique(trials.models)
     ):  # some model belongs to two blocks
-        text = "the trial list is no full cross of models and segments, nor does it fall into parts that are"
+        text = "the trial list is not a full cross of models and segments and does not fall into parts that are"
         raise DataError(text, remedy="score every segment against every model (of its sex)")
     return blocks.astype(np.int64)
 

@@ -58,7 +58,9 @@ from spkbase.work import one_blas_thread
 
 logger = logging.getLogger(__name__)
 
-_DISTINCT = 0.9  # if at least this share of the scores is distinct, equal scores are no coincidence
+_DISTINCT = (
+    0.9  # if at least this share of the scores is distinct, equal scores are not a coincidence
+)
 
 
 @one_line

@@ -324,7 +324,7 @@ def one_each(keys: tuple[Path, ...], count: int) -> tuple[Path | None, ...]:
 
 
 def system_options(command: Function) -> Function:
-    """Add the options for one system or several; the command gets a list of `System`, and how they are read."""
+    """Add the options for one or several systems; the command gets a list of `System` and how to read them."""
     systems = gathered(
         "systems",
         _systems,

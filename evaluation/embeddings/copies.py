@@ -29,7 +29,7 @@ _SLACK = 1.5  # projections may lengthen a distance slightly
 def find_copies(
     vectors: NDArray[np.floating], known: NDArray[np.floating] | None, tolerance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find vectors with the direction of a known vector up to rounding, in n log n time.
+    """Find vectors whose direction equals that of a known vector except for rounding, in n log n time.
 
     Parameters
     ----------

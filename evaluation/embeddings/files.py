@@ -909,7 +909,7 @@ def _vector(cells: Sequence[str], path: Path, line: int) -> NDArray[np.float64]:
         return np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
         bad = next(cell for cell in cells if not is_number(cell))
-        text = f"{shown(bad.encode())} is no number"
+        text = f"{shown(bad.encode())} is not a number"
         remedy = (
             "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
         )

@@ -241,7 +241,7 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
         if isinstance(error, DataError):
             text = error.text
         else:
-            text = f"is no file of ranks: {error}"
+            text = f"is not a file of ranks: {error}"
         raise DataError(text, file=path, remedy="write it again") from error
     if not tables:
         raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")

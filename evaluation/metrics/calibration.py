@@ -34,7 +34,7 @@ from evaluation.trials import by_class, numbers_of
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
-_NO_RATIOS = "so they are no log-likelihood ratios"
+_NO_RATIOS = "so they are not log-likelihood ratios"
 _FEW = 10  # with fewer distinct scores, signs and the minimum are not conclusive
 _PIECE = 1 << 15
 
@@ -189,7 +189,7 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     Examples
     --------
     >>> doubt_ratios(sort_scores([-0.4, -2.0, -30.0], [-1.0 * n for n in range(1, 9)]))
-    'all scores are below 0, so they are no log-likelihood ratios: calibrate'
+    'all scores are below 0, so they are not log-likelihood ratios: calibrate'
     """
     one_sign = _doubt_signs(scores)
     if one_sign is not None:
@@ -202,7 +202,7 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     if not (cost > 1.05 or cost - least > max(0.1, min(least, 0.3))):
         return None
     numbers = f"Cllr {cost:.3f} bit, minimum {least:.3f}"
-    return f"the scores are no calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"
+    return f"the scores are not calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"
 
 
 def _doubt_signs(scores: SortedScores) -> str | None:

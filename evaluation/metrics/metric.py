@@ -233,7 +233,7 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
             or name in groups
             or name.partition(".")[0] in RESERVED
         ):
-            text = f"expected unique names of metrics that are no keys of the report, got {name!r}"
+            text = f"expected unique names of metrics that are not keys of the report, got {name!r}"
             raise DataError(text, remedy="give the metric another name")
 
 

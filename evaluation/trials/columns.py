@@ -124,11 +124,11 @@ _NO_DIMENSION = re.compile(
     r"|name|label|key|type))?|(is_)?same(_speaker)?|is_target|(ground_?)?truth|gt|y_true)",
     re.IGNORECASE,
 )
-"""Names of columns of a data frame that are no dimension of a vector."""
+"""Names that mean that a column of a data frame is not a dimension of a vector."""
 
 _NUMBER = re.compile(r"\d+$")
 
-_FEWEST = 5  # with at least this many rows, a column that counts them is no coincidence
+_FEWEST = 5  # with at least this many rows, a column that counts them is not a coincidence
 
 
 class TrialError(DataError):
@@ -236,7 +236,8 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
     remedy = "leave it out of the vectors: ids and speakers are arguments of their own, or the index of a data frame"
     for title in filter(_NO_DIMENSION.fullmatch, titles):
         raise DataError(
-            f"column {title!r} cannot be a dimension of {name}, by its name", remedy=remedy
+            f"the name of column {title!r} shows that it cannot be a dimension of {name}",
+            remedy=remedy,
         )
     head = np.asarray(rows[:_FEWEST], np.float64)
     whole = (head == np.floor(head)).all(axis=0)
@@ -334,7 +335,7 @@ def check_index(part: str = "index", /, **given: Any) -> Any:
     >>> check_index(scores=pandas.Series([1, 2]), labels=pandas.Series([True, False], index=[1, 0]))
     Traceback (most recent call last):
       ...
-    spkbase.errors.DataError: expected scores and labels with the same index, but the two differ \
+    spkbase.errors.DataError: expected scores and labels with the same index, but they differ \
 (sort or join them by their index, or give arrays if the order is right)
     """
     every: dict[str, Any] = {name: getattr(values, part, None) for name, values in given.items()}

@@ -169,18 +169,18 @@ class Attacker(Protocol):
 
     @property
     def hears_voices(self) -> bool:
-        """Whether it judges by the voice, rather than by words or properties of files."""
+        """Whether the attacker judges by the voice, rather than by words or properties of files."""
 
     @property
     def pools(self) -> bool:
-        """Whether it can score all recordings of a conversation at once.
+        """Whether the attacker can score all recordings of a conversation at once.
 
         Otherwise the scores of recordings are averaged.
         """
 
     @property
     def learns_from_pieces(self) -> bool:
-        """Whether it learns how a speaker's recordings differ, so that single recordings must be cut into pieces."""
+        """Whether the attacker learns how recordings of a speaker differ, so that single recordings must be cut up."""
 
     @property
     def least_speakers(self) -> int:

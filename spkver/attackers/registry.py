@@ -314,7 +314,7 @@ class Spec:
 
     @property
     def is_network(self) -> bool:
-        """Whether it uses a neural network; embeddings computed elsewhere usually come from one."""
+        """Whether the attacker uses a neural network; embeddings computed elsewhere usually come from one."""
         if self.network is not None:
             return self.network
         if self.row is None:
@@ -326,19 +326,19 @@ class Spec:
 
     @property
     def is_trained(self) -> bool:
-        """Whether it trains a network on the training set."""
+        """Whether the attacker trains a network on the training set."""
         return self.row is not None and self.row.base in ("trained", _TUNED)
 
     @property
     def adapts(self) -> bool:
-        """Whether it adapts to the whole list of trials."""
+        """Whether the attacker adapts to the whole list of trials."""
         if self.row is None:
             return self.kind in _WHOLE_LIST
         return self.row.adapted in _WHOLE_LIST
 
     @property
     def inverts(self) -> bool:
-        """Whether it inverts the anonymisation."""
+        """Whether the attacker inverts the anonymisation."""
         return self.row is not None and (self.row.is_inverted or self.row.is_reversed)
 
     @property

@@ -97,7 +97,7 @@ class FunctionProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be called."""
+        """Whether the process can be called."""
         return self._finalizer.alive and self._process.poll() is None
 
     def close(self) -> None:

@@ -433,8 +433,8 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
 def inverse(covariance: Floats) -> Floats:
     """Return the inverse of a covariance that is not singular: symmetric, and positive definite.
 
-    It is computed by LU decomposition; for an ill-conditioned covariance, for which that would lose both properties, by
-    its Cholesky factor.
+    It is computed by LU decomposition; if the covariance is so ill-conditioned that this would lose both properties, it
+    is computed from the Cholesky factor.
     """
     if np.linalg.cond(covariance) < _WELL_CONDITIONED:
         return np.asarray(np.linalg.inv(covariance))

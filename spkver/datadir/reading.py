@@ -118,9 +118,9 @@ def read_datadir(
     Raises
     ------
     DataError
-        With all problems: a missing or empty list, files that are not text, ids that are repeated, unknown or cannot
-        name a file, missing audio, lists that contradict each other, a sex other than f or m, shell commands that are
-        not allowed, or that fail.
+        With all problems: a missing or empty list, files that are not text, ids that are repeated, unknown or unfit
+        for names of files, missing audio, lists that contradict each other, a sex other than f or m, shell commands
+        that are not allowed, or that fail.
     """
     folder = Path(path)
     if not folder.is_dir():
@@ -502,7 +502,7 @@ def _cut(item: tuple[str, tuple[Path, int]], folder: Path) -> Path:
         if head.startswith(b"RIFF"):
             size = 8 + int.from_bytes(head[4:], "little")
         elif head.startswith(b"AUDIO"):
-            # as kaldiio writes formats other than WAV: size of the size, size, file
+            # kaldiio's form for formats other than WAV: bytes that the size takes, size, file
             start += 6
             file.seek(start)
             size = int.from_bytes(file.read(head[5]), "little")

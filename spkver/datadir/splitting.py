@@ -249,7 +249,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     ]
     if moved:
         problems.add(
-            f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}"
+            f"{len(moved)} utterances have another speaker than in the original: {few(moved, repr)}"
         )
     problems.raise_if_any()
     notes = []

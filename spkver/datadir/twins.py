@@ -49,9 +49,7 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
     shared = sorted(theirs & ours)
     moved = [name for name in shared if original.speakers[name] != anonymised.speakers[name]]
     if moved:
-        text = (
-            f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
-        )
+        text = f"{len(moved)} utterances have another speaker than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
     paths = [original.recordings[utterance] for utterance in shared]
     paths += [anonymised.recordings[utterance] for utterance in shared]

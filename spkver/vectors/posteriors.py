@@ -44,7 +44,7 @@ from spkver.mixture import Statistics
 _PLAIN = b"N"  # LAPACK's TRANSR
 _LOWER = b"L"  # LAPACK's UPLO
 _AS_IS = b"N"  # LAPACK's TRANS
-# by routine: numbers of character and of address arguments
+# numbers of character arguments and of address arguments of each routine
 _ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3, 7)}
 
 Item = TypeVar("Item")

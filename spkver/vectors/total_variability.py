@@ -348,7 +348,7 @@ def updated(
         second = sums.second[some].copy()
         second[
             ~(np.abs(second).max(axis=1) > _EMPTY)
-        ] = -1  # makes the matrix have no Cholesky factor
+        ] = -1  # so that the matrix has no Cholesky factor
         loadings[some] = m_step(second, whitened, model.loadings[some])
         if convention != "none":
             loadings[some] = loadings[some] @ rotation

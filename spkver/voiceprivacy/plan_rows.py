@@ -166,8 +166,7 @@ def single_row(listed: Row, spec: Spec, attacker: Attacker) -> Row:
 
 
 def fusions_of(rows: Sequence[Row], attackers: Mapping[str, Chosen]) -> list[Fusion]:
-    """Return the fusions of a training set: without and with attackers that invert, without and with those that read
-    words.
+    """Return the fusions of a training set: with and without inverting attackers, each with and without words.
 
     Parameters
     ----------
