@@ -114,7 +114,7 @@ def train_affine(
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) or (n_target, K), and the same for nontarget trials
-        Finite scores, one column for each system to fuse; or `Scores` and `Key`; or as `evaluation.trials.by_class`.
+        Finite scores, one column for each system to fuse; or `Scores` and `Key`; or as in `evaluation.trials.by_class`.
     labels : array_like of bool, of 0 and 1, or of str, of shape (N,), optional
         The class of each score, or of each row, if the first argument holds all scores.
     prior : float

@@ -55,7 +55,7 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
     unknown = [name for name in names if name not in in_full]
     if unknown:
         raise ConfigError(
-            f"no metric {', '.join(map(repr, unknown))}; there are: {', '.join(known)}"
+            f"no metric {', '.join(map(repr, unknown))}; the metrics are: {', '.join(known)}"
         )
     if not names:
         return [known[name] for name in PAPER if name in known]

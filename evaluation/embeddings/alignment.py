@@ -344,7 +344,7 @@ def _centred_sides(
             )
     dimensions = [side.shape[1] for side in sides]
     if same and dimensions[0] != dimensions[1]:
-        text = f"expected as many dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
+        text = f"expected the same number of dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
         raise DataError(
             text,
             remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs",

@@ -782,7 +782,7 @@ def cosine_scores(
             files = f" ({enrol.source}, {trial.source})"
         else:
             files = ""
-        text = f"expected as many dimensions on both sides, got {got}{files}"
+        text = f"expected the same number of dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
     with errors_of(enrol.source):
         gallery = speaker_vectors(enrol, averaging=averaging)

@@ -105,7 +105,7 @@ _BLANKS = bytes.maketrans(
 )  # together with the line end, the separators of bytes.split()
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
-_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # written by `write_table` before a formula
+_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # `write_table` writes it before a formula
 # size in bytes above which pandas, six times faster, is worth the 0.2 s of its import
 _LARGE = 1 << 20
 

@@ -193,7 +193,7 @@ def rank_trial_scores(
     Raises
     ------
     DataError
-        If a number of utterances or `bootstrap_by` is out of range, or as `evaluation.linkage.rank_scores`.
+        If a number of utterances or `bootstrap_by` is out of range, or as in `evaluation.linkage.rank_scores`.
     """
     if bootstrap_by not in ("speaker", "id"):
         raise DataError(f"expected bootstrap_by 'speaker' or 'id', got {bootstrap_by!r}")

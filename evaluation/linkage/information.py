@@ -426,7 +426,7 @@ def disclosure_curve(
     Raises
     ------
     DataError
-        If a size or the number of draws is out of range, or as `disclosed_information`.
+        If a size or the number of draws is out of range, or as in `disclosed_information`.
     """
     resampling = resampling or Resampling()
     largest = int(np.bincount(trials.rows).min())

@@ -116,7 +116,7 @@ class Evaluation(MetricAttributes, Tabular):
         numbers = self.values()
         if name in numbers:
             return numbers[name]
-        raise KeyError(f"no metric {name!r}; there are: {', '.join(numbers)}")
+        raise KeyError(f"no metric {name!r}; the metrics are: {', '.join(numbers)}")
 
     def __dir__(self) -> list[str]:
         """Return the names of the attributes, metrics too."""
@@ -230,7 +230,7 @@ class Evaluation(MetricAttributes, Tabular):
         names = list(self.values())
         unknown = [name for name in columns if name not in names]
         if unknown:
-            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
+            raise DataError(f"no metric {few(unknown, repr)}; the metrics are: {', '.join(names)}")
         # the first lines are counts
         lines = dict(zip(names, self._lines()[-len(names) :], strict=True))
         if caption is None:

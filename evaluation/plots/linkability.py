@@ -1,4 +1,4 @@
-"""Linkability against the size of the gallery, beyond it, over ranks and over speakers; who is easy or hard to link.
+"""Plots of linkability by size of gallery, extrapolated, over ranks and over speakers, and of who is easy to link.
 
 Extrapolated curves are dotted, on a grey ground with a label above, because they are not measured. Functions that take
 `canvas` take the keywords of `evaluation.plots.Canvas`: path, ax, title, notes and width.

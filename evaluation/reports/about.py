@@ -685,7 +685,7 @@ class Voices(KnownRow):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a de-identification."""
+        """Whether the de-identification is known."""
         return self.deid is not None and self.deid.known
 
     @property

@@ -374,7 +374,7 @@ def read_results(path: str | Path) -> Results:
     Raises
     ------
     DataError
-        If it cannot be read or is not a JSON object; or as `parse_results`.
+        If it cannot be read or is not a JSON object; or as in `parse_results`.
     """
     content = load_json(Path(path))
     if not isinstance(content, dict):

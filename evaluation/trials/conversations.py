@@ -1,8 +1,8 @@
 """Conversations: several recordings of one unknown speaker, which an attacker scores at once.
 
-The recordings of each speaker are dealt at random into groups of L that share no recording. A conversation has a trial
-with each model with which all of its recordings have one, and its score is the mean or the sum of their scores. A sum
-of calibrated log-likelihood ratios is the ratio of the whole conversation if its recordings are independent. Means rank
+The recordings of each speaker are dealt at random into groups of L that share no recording. A conversation is tested
+against every model against which all of its recordings are tested; its score is the mean or sum of theirs. A sum of
+calibrated log-likelihood ratios is the ratio of the whole conversation if its recordings are independent. Means rank
 trials as that sum does, whatever the common calibration of the trials, as long as all conversations have equally many
 recordings.
 """

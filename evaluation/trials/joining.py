@@ -82,7 +82,7 @@ def by_class(
     Raises
     ------
     DataError
-        If both a second argument and labels are given, or as `split_scores` and `split_by_labels`.
+        If both a second argument and labels are given, or as in `split_scores` and `split_by_labels`.
 
     Examples
     --------

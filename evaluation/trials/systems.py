@@ -194,5 +194,5 @@ def _column(role: str, titles: Sequence[str], name: str | None) -> str | None:
     if name is None:
         return known_column(role, titles, remedy=f"name the one that counts: {role}={{}}")
     if name not in titles:
-        raise DataError(f"no column {name!r} for {role}; there are: {', '.join(titles)}")
+        raise DataError(f"no column {name!r} for {role}; the columns are: {', '.join(titles)}")
     return name

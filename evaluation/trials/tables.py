@@ -81,7 +81,7 @@ def _check_names(columns: Sequence[str | None], header: Sequence[str], path: str
         besides = " besides the ids"
     unknown = [name for name in columns if name not in (None, *others)]
     if unknown:
-        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
+        text = f"no column {unknown[0]!r}{besides}; the columns are: {', '.join(others) or 'none'}"
         raise DataError(text, file=path, line=1)
 
 

@@ -238,7 +238,7 @@ class PairedComparison(Tabular):
         for name in names:
             matching = [other for other in first if other == name or other.startswith(f"{name}.")]
             if not matching:
-                raise DataError(f"no metric {name!r}; there are: {', '.join(first)}")
+                raise DataError(f"no metric {name!r}; the metrics are: {', '.join(first)}")
             chosen += matching
         table: Sequence[Metric] = METRICS
         if self.evaluated is not None:
@@ -633,7 +633,7 @@ def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], Metrics
         names.append(usual if usual in known else str(name))
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(known)}")
+        raise DataError(f"no metric {few(unknown, repr)}; the metrics are: {', '.join(known)}")
     needed = set()
     for name in names:
         row, _ = find_metric(name, METRICS)

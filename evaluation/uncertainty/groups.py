@@ -186,7 +186,7 @@ def evaluate_groups(
     Raises
     ------
     DataError
-        If shapes disagree, or as `bootstrap`.
+        If shapes disagree, or as in `bootstrap`.
     """
     metrics = getattr(statistic, "rows", METRICS)
     every = sample_by_group(sample, groups, names)

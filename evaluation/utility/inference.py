@@ -10,8 +10,8 @@ with an inferred set in the most attributes, chosen at random. Without a voice t
 
 Control
 -------
-An attribute may be inferred of anybody, whether or not their speech was published. So the attack on people in the data
-is compared with the same attack on people who are not [2]_: from the rates a and c
+An attribute may be inferred about anybody, whether or not their speech was published. So the attack on people in the
+data is compared with the same attack on people who are not [2]_: from the rates a and c
 
     risk = (a - c) / (1 - c),
 
@@ -280,7 +280,7 @@ def _excess(attack: Interval, control: Interval) -> Interval:
     missed = 1 - attack.value
     others = 1 - control.value
     if others < 1e-12:
-        return Interval(note="everything is inferred of the control group too")
+        return Interval(note="everything is inferred about the control group too")
     value = 1 - missed / others
     low = 1 - _ratio_end(missed, 1 - attack.low, others, 1 - control.high, 1.0)
     high = 1 - _ratio_end(missed, 1 - attack.high, others, 1 - control.low, -1.0)

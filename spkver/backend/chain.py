@@ -370,7 +370,7 @@ class Backend:
         Raises
         ------
         DataError
-            If a model or a segment has no vector, or as `transform`.
+            If a model or a segment has no vector, or as in `transform`.
         """
         enrol = _as_embeddings(enrol)
         test = _as_embeddings(test)

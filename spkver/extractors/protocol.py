@@ -256,7 +256,7 @@ def embed_each(
 
 
 def guarded(samples: NDArray[Any], rate: int, *, function: Embed, name: str) -> NDArray[Any]:
-    """Call a user-supplied function and return its vector; whatever it raises becomes a DataError that names it."""
+    """Call a user-supplied function and return its vector; any exception becomes a DataError that names it."""
     try:
         value = function(samples, rate)
     except DataError:
