@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class _Rows(ABC):
-    """Rows that are not in memory; subclasses have `shape`, `dtype` and `__getitem__`."""
+    """Base class of rows that are not in memory; subclasses have `shape`, `dtype` and `__getitem__`."""
 
     shape: tuple[int, ...]
 
@@ -87,7 +87,7 @@ class StoredArray(_Rows):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
+        """Number of bytes of all rows."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def part(self, start: int, stop: int) -> StoredArray:
@@ -108,7 +108,7 @@ class StoredArray(_Rows):
             rows = np.empty(self.shape, self.dtype)[index]
             return rows
         try:
-            # half the time of mapped memory
+            # takes half as long as mapped memory
             if isinstance(index, slice) and index.step in (None, 1):
                 part = self.part(*index.indices(len(self))[:2])
                 return np.fromfile(
@@ -198,7 +198,7 @@ class ComputedRows(_Rows):
     ----------
     shape : tuple of int
     compute : callable
-        Takes row numbers, int64 of shape (n,), and returns the rows, shape (n, ...).
+        Function of row numbers, int64 of shape (n,), that returns the rows, shape (n, ...).
     dtype : dtype
 
     Examples
@@ -237,7 +237,7 @@ def keep_rows(
     blocks : iterable of ndarray
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    # runs remove this suffix
+    # runs remove files with this suffix
     handle, name = tempfile.mkstemp(".spkver-tmp", ".rows.", Path(folder).absolute())
     path = Path(name)
     atexit.register(path.unlink, missing_ok=True)
@@ -248,19 +248,19 @@ def keep_rows(
 
 
 def chosen_rows(rows: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the numbers of the rows that a slice, a mask, numbers or ids choose.
+    """Return the numbers of the rows chosen by a slice, a mask, numbers or ids.
 
     Parameters
     ----------
     rows : slice, or array_like of bool of shape (n,), of int or of str
-        Numbers below 0 count from the end.
+        The choice; numbers below 0 count from the end.
     ids : ndarray of str of shape (n,)
-        An id that is in several rows chooses all of them.
+        Id of each row; an id of several rows chooses all of them.
 
     Raises
     ------
     DataError
-        If a mask has another length, a number is out of range, or an id is not there.
+        If a mask has another length, a number is out of range, or an id is unknown.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def chosen_rows(rows: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
         rows = np.asarray(rows)
         if rows.ndim != 1:
             got = f"{rows.dtype} of shape {rows.shape}"
-            raise DataError(f"{expected}, got {got}", remedy="one row alone: [row]")
+            raise DataError(f"{expected}, got {got}", remedy="for a single row, give [row]")
         if rows.dtype.kind in "OU":
             return _rows_of_ids(rows.tolist(), ids)
         if not rows.size:
@@ -291,5 +291,5 @@ def _rows_of_ids(names: list[Any], ids: NDArray[Any]) -> NDArray[np.int64]:
         rows_of.setdefault(name, []).append(row)
     absent = [name for name in names if name not in rows_of]
     if absent:
-        raise DataError(f"{len(absent)} of {len(names)} ids are not there: {few(absent, repr)}")
+        raise DataError(f"{len(absent)} of {len(names)} ids do not exist: {few(absent, repr)}")
     return np.concatenate([rows_of[name] for name in names])

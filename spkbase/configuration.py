@@ -81,7 +81,7 @@ def load_config(
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested mappings; later ones override earlier ones, and none is changed.
+    """Merge nested mappings; later mappings override earlier ones, and none is changed.
 
     Examples
     --------
@@ -138,9 +138,9 @@ def check_values(
         Name of the configuration, before the dot of a key.
     config : object
     least : mapping, optional
-        Field to its smallest value; None passes.
+        Smallest value of each field; fields that are None pass.
     choices : mapping, optional
-        Field to its possible values.
+        Possible values of each field.
     """
     for name, low in (least or {}).items():
         value = getattr(config, name)
@@ -156,7 +156,7 @@ def check_values(
 
 
 def convert(value: Any, hint: Any, name: str) -> Any:
-    """Convert a value to the type that a field declares; types that YAML already has stay."""
+    """Convert a value to the type that a field declares; values of YAML's own types are unchanged."""
     if hint is Any:
         return value
     origin = typing.get_origin(hint)
@@ -193,7 +193,7 @@ def _tuple(value: Any, kinds: tuple[Any, ...], name: str) -> tuple[Any, ...]:
 def _scalar(value: Any, hint: Any, name: str) -> Any:
     """Convert a number, a text or a truth value."""
     if hint is float and isinstance(value, str | int) and not isinstance(value, bool):
-        # YAML 1.1 takes 1e-3 for a string
+        # YAML 1.1 reads 1e-3 as a string
         with suppress(ValueError, OverflowError):
             value = float(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -262,7 +262,7 @@ def _parse_setting(setting: str) -> dict[str, Any]:
 
 
 def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, str], None]) -> Any:
-    """Build a dataclass from a mapping; None where it has errors, which are collected."""
+    """Build a dataclass from a mapping; None if there are errors, which are collected."""
     wrong: list[str] = []
 
     def note(error: ConfigError, name: str) -> None:
@@ -276,7 +276,7 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
     hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     arguments = {}
     values = _with_implied(kind, values, note)
-    # sections that are not mentioned are built too: they have presets and checks
+    # build unmentioned sections too: they have presets and checks
     sections = [key for key, hint in hints.items() if dataclasses.is_dataclass(hint)]
     for key in dict.fromkeys([*values, *sections]):
         name = prefix + key
@@ -303,13 +303,15 @@ def _build(kind: Any, values: Any, prefix: str, refuse: Callable[[ConfigError, s
 def _with_implied(
     kind: Any, values: Mapping[str, Any], note: Callable[[ConfigError, str], None]
 ) -> Mapping[str, Any]:
-    """Return the values of a section with those that they imply."""
+    """Return the values of a section and those that they imply."""
     if not hasattr(kind, "implied"):
         return values
     try:
         return {**kind.implied(values), **values}
     except ConfigError as error:
-        note(error, error.text.split()[0])  # a dataclass names the key that it refuses first
+        note(
+            error, error.text.split()[0]
+        )  # the error of a dataclass begins with the key that it refuses
         return values
 
 

@@ -44,7 +44,7 @@ OUTPUTS = {
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
-_ENGINE = "spkbase.engine"  # key of the option in a context of click
+_ENGINE = "spkbase.engine"  # key of the option in a context of Click
 _ARGUMENT = re.compile(
     r"\b([a-z][a-z_]*)=(?:(True)\b|[A-Z]\w*\(([^()]*)\)|'([^']*)'|([A-Z]+|-?\d+)\b)"
 )
@@ -52,7 +52,8 @@ _UNKNOWN = re.compile(r"(?:; |, or |\()[^;()]*\b(?:missing|duplicates|in_order)=
 
 
 def in_options(text: str, command: click.Command) -> str:
-    """Rewrite the arguments of Python functions in a message as options; remedies that the command lacks are left out.
+    """Rewrite the arguments of Python functions in a message as options; remedies with options that the command lacks
+    are left out.
 
     Examples
     --------
@@ -87,8 +88,8 @@ def in_options(text: str, command: click.Command) -> str:
 
 
 class Command(click.Command):
-    """A command that ends at an error with one clear message and status 2, and at Ctrl-C with status 130 and no workers
-    left.
+    """A command that ends at an error with one clear message and status 2, and at Ctrl-C with status 130 and without
+    remaining workers.
 
     A last paragraph of its help text, "Example:" with command lines, is shown below the options.
 
@@ -115,19 +116,21 @@ class Command(click.Command):
                     f"{parameter.opts[-1]} is given more than once; it takes one value", ctx
                 )
         taken: dict[Path, str] = {}
-        for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs first
+        for parameter in sorted(dict.fromkeys(given), key=_is_output):  # inputs come first
             name = parameter.opts[-1]
             for text in _files_of(parameter, values.get(parameter.name or "")):
                 before = taken.setdefault(Path(text).resolve(), name)
                 if _is_output(parameter) and before != name:
                     raise click.UsageError(
-                        f"{name} would replace {text}, the file of {before}: name another", ctx
+                        f"{name} would replace {text}, the file of {before}: name another file", ctx
                     )
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command on its engine; turn errors into a message and an exit status, and stop the workers at an
-        interrupt."""
+        """Call the command on its engine.
+
+        Turn errors into a message and an exit status, and stop the workers on an interrupt.
+        """
         came: list[int] = []
 
         def interrupt(number: int, frame: FrameType | None) -> None:
@@ -153,7 +156,7 @@ class Command(click.Command):
             if not came and not isinstance(error, KeyboardInterrupt):
                 click.echo(f"Error: {in_options(_text_of(error), self)}", err=True)
                 ctx.exit(STATUS_ERROR)
-            _handle(signal.SIG_IGN)  # an impatient second Ctrl-C does not disturb the end
+            _handle(signal.SIG_IGN)  # a second Ctrl-C must not disturb the clean end
             from spkbase.plugins import interrupted
             from spkbase.work import stop_workers
 
@@ -180,7 +183,7 @@ class CommandGroup(click.Group):
     Parameters
     ----------
     table : mapping of str to (str, str)
-        Maps the words of a command, such as ``simulate rsr2015``, to ``MODULE:NAME`` and a summary. A command that
+        For the words of a command, such as ``simulate rsr2015``, its ``MODULE:NAME`` and a summary. A command that
         begins with the words of another belongs to the group of that name.
     """
 
@@ -251,7 +254,7 @@ def path_option(*names: str, help: str, **settings: Any) -> Decorator:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return the message for an error, which names the file of an error of the system."""
+    """Return the message for an error; for a system error, it names the file."""
     text = str(error)
     if isinstance(error, MemoryError):
         return f"memory ran out: {text or 'none left'} (use fewer workers)"
@@ -308,9 +311,10 @@ def log_option(command: Function) -> Function:
 
 
 def worker_options(command: Function) -> Function:
-    """Add the options ``--jobs`` and ``--engine`` to a `Command`, which gets `jobs` alone; its maps run on the engine.
+    """Add the options ``--jobs`` and ``--engine`` to a `Command`, which receives only `jobs`; its maps run on the
+    engine.
 
-    The environment variable ``SPKVER_WAIT`` sets how many seconds a Dask cluster may take to have a worker.
+    The environment variable ``SPKVER_WAIT`` sets how many seconds a Dask cluster may take to provide a worker.
 
     Examples
     --------
@@ -384,5 +388,7 @@ class _EchoHandler(logging.Handler):
             text = f"{record.levelname.capitalize()}: {text}"
         from tqdm import tqdm
 
-        with tqdm.external_write_mode(file=sys.stderr):  # above the progress bar, if there is one
+        with tqdm.external_write_mode(
+            file=sys.stderr
+        ):  # printed above the progress bar, if there is one
             click.echo(text, err=True)

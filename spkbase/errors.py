@@ -53,9 +53,9 @@ class DataError(SpkverError, ValueError):
     Attributes
     ----------
     parts : tuple of DataError
-        The problems, if it reports several.
+        The single problems, if the error reports several.
     subjects : tuple of str
-        Kinds of things that its text names, see `attributed`.
+        Kinds of subjects that its text names, see `attributed`.
     """
 
     parts: tuple[DataError, ...] = ()
@@ -84,12 +84,13 @@ class DataError(SpkverError, ValueError):
         return changed
 
     def attributed(self: Error, kind: str, name: str) -> Error:
-        """Return the error with its subject before its text, such as "attacker 'mine': "; itself if it has one.
+        """Return the error with a subject before its text, such as "attacker 'mine': "; unchanged if it has one of this
+        kind.
 
         Parameters
         ----------
         kind, name : str
-            What the error is about, for example "attacker" and "mine". An error has one subject of each kind.
+            Subject of the error, for example "attacker" and "mine". An error has at most one subject of each kind.
         """
         if kind in self.subjects:
             return self
@@ -124,8 +125,8 @@ class ConfigError(DataError):
 def errors_of(
     file: str | Path | None, *, remedy: str | None = None, before: str = ""
 ) -> Iterator[None]:
-    """Add the file and the remedy to errors of the block that lack them, and a prefix to their texts; errors of
-    configuration keys stay.
+    """Add the file and the remedy to errors of the block that lack them, and a prefix to their texts; errors about
+    configuration keys are unchanged.
     """
     try:
         yield
@@ -142,7 +143,7 @@ def errors_of(
 
 
 def caught(item: Item, *, function: Callable[[Item], Value]) -> Value | DataError:
-    """Return what a function returns for an item, or the error that it raises, so that the other items are done too."""
+    """Return the result of a function for an item, or the error it raises, so that other items are processed too."""
     try:
         return function(item)
     except DataError as error:
@@ -150,7 +151,7 @@ def caught(item: Item, *, function: Callable[[Item], Value]) -> Value | DataErro
 
 
 class WorkerError(SpkverError):
-    """A worker process died, most often killed for lack of memory."""
+    """A worker process died, usually because it was killed for lack of memory."""
 
 
 class Problems:
@@ -184,7 +185,7 @@ class Problems:
         self.errors.append(DataError(text, file=file, line=line, remedy=remedy))
 
     def note(self, error: DataError) -> None:
-        """Note a problem that was caught, or each of several that it reports."""
+        """Note a caught error, or each of the problems that it reports."""
         self.errors.extend(error.parts or [error])
 
     @contextmanager
@@ -228,7 +229,7 @@ class Problems:
 
 
 def _by_cause(errors: Sequence[DataError]) -> list[DataError]:
-    """Merge errors with equal texts about more than `_MAX_ALIKE` files into one, at the place of the first."""
+    """Merge errors with equal texts about more than `_MAX_ALIKE` files into one, at the position of the first."""
     files: dict[tuple[str, str | None], dict[str, DataError]] = {}
     for error in errors:
         if error.file is not None:

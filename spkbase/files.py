@@ -40,7 +40,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
-# PyYAML's constructors raise these for `!!bool x`, `!!int ''`, 2001-99-99, numbers of 5000 digits
+# raised by PyYAML's constructors, for example for `!!bool x`, `!!int ''`, 2001-99-99, or numbers of 5000 digits
 _BROKEN_YAML = (
     ValueError,
     KeyError,
@@ -77,7 +77,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     whole
     """
     path = Path(path)
-    temporary = temporary_name(path, path.suffix)  # writers choose the format by the suffix
+    temporary = temporary_name(
+        path, path.suffix
+    )  # keep the suffix, by which writers choose the format
     with disk_errors(path, temporary):
         if path.exists() and not (path.is_file() or path.is_dir()):
             remedy = "give the path of a file"
@@ -122,7 +124,7 @@ def disk_errors(path: Path, *temporaries: Path) -> Iterator[None]:
             remedy = "free space or choose another output folder"
         else:
             remedy = "check the folder and its rights"
-        # h5py puts pages into its texts
+        # h5py's texts can be pages long
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise DataError(f"cannot be written: {reason}", file=path, remedy=remedy) from error
 
@@ -133,7 +135,7 @@ def make_folder(path: str | Path) -> Path:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         text = f"folder cannot be made: {error.strerror}"
-        raise DataError(text, file=path, remedy="choose another place") from error
+        raise DataError(text, file=path, remedy="choose another folder") from error
     return Path(path)
 
 
@@ -160,7 +162,7 @@ def size_and_time(path: str | Path) -> tuple[int | None, int | None]:
     """Return the size of a file in bytes and its modification time in ns; (None, None) if it is missing."""
     try:
         status = Path(path).stat()
-    except (OSError, ValueError):  # a zero byte, in a damaged list
+    except (OSError, ValueError):  # a zero byte in the name, from a damaged list
         return None, None
     return status.st_size, status.st_mtime_ns
 
@@ -182,7 +184,7 @@ def as_plain(value: Any, leaf: Callable[[Any], Any]) -> Any:
     >>> as_plain({1: (Path("a"), [2.5])}, str)
     {'1': ['a', ['2.5']]}
     """
-    if type(value) in _SCALARS:  # most values, for which the questions below would take longer
+    if type(value) in _SCALARS:  # true of most values, and faster than the checks below
         return leaf(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: as_plain(getattr(value, field.name), leaf) for field in fields(value)}
@@ -211,7 +213,7 @@ def fingerprint(*parts: Any) -> str:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Read a whole file, and decompress it if its first bytes are those of gzip.
+    """Read a whole file, and decompress it if it begins like a gzip file.
 
     Raises
     ------
@@ -234,14 +236,12 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def check_data(path: str | Path, raw: bytes | None = None) -> bytes:
-    """Return the first bytes of a file, which may be given; raise a DataError for a pointer of Git LFS."""
+    """Return the first bytes of a file, which may be given; raise a DataError for a Git LFS pointer."""
     if raw is None:
         with suppress(OSError, TypeError), Path(path).open("rb") as file:
             raw = file.read(len(_POINTER))
     if raw is not None and raw.startswith(_POINTER):
-        raise DataError(
-            "is a pointer of Git LFS, not the data", file=path, remedy="run: git lfs pull"
-        )
+        raise DataError("is a Git LFS pointer, not the data", file=path, remedy="run: git lfs pull")
     return raw or b""
 
 
@@ -309,16 +309,16 @@ def read_id_list(
     form : str
         Form of a line for error messages, such as ``"id speaker"``.
     n_columns : int
-        Columns of a line: 2, or 1 where the value may be missing.
+        Number of columns of a line: 2, or 1 if the value may be missing.
     rest : bool
-        Take the rest of the line as the value, with its white space; else the value is one column.
+        Whether the value is the rest of the line, with its white space; otherwise it is one column.
     same_twice : bool
-        Allow an id to be repeated with the same value.
+        Whether an id may be repeated with the same value.
 
     Returns
     -------
     dict of str to str
-        In the order of the file.
+        Values by id, in the order of the file.
 
     Raises
     ------
@@ -329,7 +329,7 @@ def read_id_list(
     problems = Problems(path)
     values: dict[str, str] = {}
     lines: dict[str, int] = {}
-    # not splitlines, which also cuts at characters that a transcript may hold
+    # not splitlines, which also splits at characters that a transcript may contain
     for number, line in enumerate(read_text(path).split("\n"), 1):
         columns = line.split(maxsplit=1) if rest else line.split()
         if not columns:
@@ -423,7 +423,7 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
             if isinstance(event, yaml.AliasEvent)
         )
         alias = next(aliases, None)
-        if alias is not None:  # nine nested aliases make a billion values
+        if alias is not None:  # nine nested aliases can expand to a billion values
             problem = f"alias *{alias.anchor}, which is not read here: write its value out"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=alias.start_mark)
         reader: Any = yaml.SafeLoader(text)
@@ -440,7 +440,7 @@ def load_yaml(text: str, *, file: str | Path | None = None) -> tuple[Any, yaml.N
 
 
 def to_json(value: Any) -> str:
-    """Return a result as JSON, indented by two spaces, in its own order.
+    """Return a result as JSON, indented by two spaces, in the order of its entries.
 
     JSON has no infinite or undefined numbers: they become ``"inf"``, ``"-inf"`` and ``null``.
 
@@ -478,7 +478,7 @@ def append_line(path: Path, value: Any) -> None:
 
 
 def read_lines(path: Path) -> Iterator[Any]:
-    """Yield the values that `append_line` wrote, without a line that a kill cut off."""
+    """Yield the values that `append_line` wrote, except a last line that was cut off."""
     with suppress(OSError, UnicodeDecodeError):
         for line in path.read_text(encoding="utf-8").splitlines():
             with suppress(ValueError):
@@ -494,7 +494,7 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
         The header.
     rows : iterable of mappings or sequences
         Values by column name, or in the order of the columns. None and missing values give blanks; other keys of a
-        mapping are ignored. A text that a spreadsheet would take for a formula gets an apostrophe.
+        mapping are ignored. A text that a spreadsheet would interpret as a formula gets an apostrophe.
 
     Examples
     --------
@@ -512,7 +512,7 @@ def format_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequen
 
 
 def without_formula(cell: Any) -> Any:
-    """Return a cell text that no spreadsheet takes for a formula."""
+    """Return a cell text that no spreadsheet interprets as a formula."""
     if not isinstance(cell, str) or not cell.lstrip("'").startswith(
         ("=", "+", "-", "@", "\t", "\r")
     ):
@@ -567,7 +567,7 @@ def format_table(
 
 
 def _column_of_table(name: str, values: Sequence[Any], form: str, markdown: bool) -> list[str]:
-    """Return the title, the rule and the values of a column, all of one width."""
+    """Return the title, the rule and the values of a column, all with the same width."""
     cells = [name]
     justified = str.ljust
     for value in values:

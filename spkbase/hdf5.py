@@ -1,7 +1,7 @@
 """HDF5 files of named arrays; a file is complete or absent, and records what it was made from.
 
 Large float arrays are written contiguous and uncompressed: their mantissas do not compress, and rows of a contiguous
-dataset can be read one by one. Data in other files are refused: links to them, external and virtual datasets.
+dataset can be read one by one. References to other files are refused: links, external and virtual datasets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _WITHIN = "write all arrays into one file"
 _checked: set[tuple[str, int, int, int]] = set()
 
-# h5py raises these for damaged files
+# raised by h5py for damaged files
 _BROKEN = (
     OSError,
     RuntimeError,
@@ -47,7 +47,7 @@ def create_file(path: str | Path) -> Iterator[h5py.File]:
     Raises
     ------
     DataError
-        As for `atomic_path`; a full disk raises at the end of the block.
+        As for `atomic_path`; for a full disk, at the end of the block.
     """
     import h5py
 
@@ -83,7 +83,7 @@ def write_arrays(
     arrays : mapping
         Arrays by name; arrays of objects and plain sequences are stored as UTF-8 strings.
     attributes : mapping, optional
-        Strings and numbers at the root of the file, such as the fingerprint.
+        Attributes of the file: strings and numbers, such as the fingerprint.
     """
     with new_file(path, attributes=attributes) as file:
         for name, array in arrays.items():
@@ -236,7 +236,7 @@ def check_forms(path: str | Path, arrays: Mapping[str, Any], **forms: str) -> No
         The file, for error messages.
     arrays : mapping
     **forms : str
-        For each array the allowed letters of `numpy.dtype.kind` ("O" for strings), then the number of axes.
+        For each array, the allowed letters of `numpy.dtype.kind` ("O" for strings), then the number of axes.
 
     Raises
     ------
@@ -289,13 +289,13 @@ def stored_dataset(dataset: Any, path: str | Path) -> StoredArray | None:
 
 
 def _state(path: str | Path) -> tuple[str, int, int, int]:
-    """Tell a file from others and from what it was before, so that its links are walked once, not at each opening."""
+    """Return a key of the file and its state, so that its links are checked once and not at each opening."""
     status = Path(path).stat()
     return str(path), status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _check_links(file: h5py.File) -> None:
-    """Raise a DataError if a link is to another file; HDF5 would follow it."""
+    """Raise a DataError if there is a link to another file; HDF5 would follow it."""
     import h5py
 
     def outside(name: bytes, link: Any) -> bytes | None:
@@ -332,7 +332,7 @@ class _LateErrors(io.FileIO):
             if not count:
                 break
             read += count
-        view[read:] = bytes(len(view) - read)  # the data that could not be written
+        view[read:] = bytes(len(view) - read)  # zeros for data that could not be written
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:

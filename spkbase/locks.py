@@ -1,4 +1,4 @@
-"""Output folders that one run at a time may write, and what a killed run has left in them."""
+"""Locks of output folders, into which only one run at a time may write, and removal of files left by killed runs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def sole_use(folder: str | Path) -> Iterator[None]:
     Raises
     ------
     DataError
-        If the folder cannot be made, or another run is at work in it.
+        If the folder cannot be made, or another run is using it.
     """
     handle = os.open(make_folder(folder), os.O_RDONLY)
     try:
         if not _lock(handle):
-            raise DataError("another run is at work in it", file=folder, remedy="wait for its end")
+            raise DataError("another run is using it", file=folder, remedy="wait for its end")
         yield
     finally:
         os.close(handle)
 
 
 def is_in_use(folder: str | Path) -> bool:
-    """Return whether a run is at work in a folder."""
+    """Return whether a run is using a folder."""
     if not Path(folder).is_dir():
         return False
     handle = os.open(folder, os.O_RDONLY)
@@ -69,7 +69,7 @@ def remove_temporaries(folder: str | Path) -> int:
 
 
 def _lock(handle: int) -> bool:
-    """Lock an open folder; return whether it is ours, which is always so on systems without such locks."""
+    """Lock an open folder; return whether it is ours, which is always true on systems without such locks."""
     try:
         import fcntl
 

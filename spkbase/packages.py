@@ -1,4 +1,4 @@
-"""Imports of optional packages, and of this project's packages where the path holds others with the same names."""
+"""Imports of optional packages, and of this project's packages if the path contains others with the same names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOME = Path(__file__).resolve().parent.parent
 def prefer_ours(name: str) -> None:
     """Make sure that `import name` imports this project's package, not another one earlier on the path.
 
-    The checkouts of the VoicePrivacy Challenge and of VoicePAT hold another package `evaluation`, which comes first
+    The checkouts of the VoicePrivacy Challenge and of VoicePAT contain another package `evaluation`, which comes first
     with ``PYTHONPATH=.``. Worker processes inherit the path.
 
     Parameters
@@ -39,7 +39,7 @@ def prefer_ours(name: str) -> None:
     if name in sys.modules:
         raise ImportError(
             f"the package {name!r} that is imported here is {spec.origin}, not spkver's {ours}: "
-            "import spkver first, or take the folder of the other one off the path (PYTHONPATH)"
+            "import spkver first, or remove the folder of the other one from the path (PYTHONPATH)"
         )
     sys.path.insert(0, str(_HOME))
 

@@ -1,8 +1,8 @@
 """Plain data in pickles, npz and PyTorch files, read without executing their code and without PyTorch.
 
 A pickle is a program. It runs here with stand-ins for the few names that containers, strings, numbers, NumPy arrays and
-PyTorch tensors need; any other name ends the reading before anything is called. A pickle cannot change the stand-ins,
-and NumPy gets only checked sizes and types, because its own functions would let a pickle make pointers.
+PyTorch tensors need; any other name stops the reading before anything is called. A pickle cannot change the stand-ins,
+and NumPy gets only checked sizes and types, because its own functions would let a pickle create pointers.
 
 `torch.save` writes a zip with a pickle, `data.pkl`, and one member for each storage of a tensor. Its older form, which
 the GE2E weights and pickled tensors still use, consists of five pickles and the storages.
@@ -61,17 +61,17 @@ def read_npz(
     ----------
     source : path, or binary file
     *names : str
-        Arrays to read, if they are there; by default all.
+        Names of arrays to read, if they exist; by default all.
     file : path, optional
         The file for error messages; by default `source`.
     allow_pickle : bool, optional
-        Read arrays of objects too, as `read_pickle` does; they become lists, or what an array without axes holds. None
-        is as false, where a user has no choice.
+        Read arrays of objects too, as `read_pickle` does; they become lists, or the element of an array without axes.
+        None has the effect of false, for callers whose users cannot choose.
 
     Raises
     ------
     DataError
-        If it cannot be read, is broken, or holds Python objects that are not allowed or no plain data.
+        If it cannot be read, is broken, or holds Python objects that are not allowed or not plain data.
     """
     arrays: dict[str, Any] = {}
     with _one_error(source if file is None else file, "npz"), zipfile.ZipFile(source) as archive:
@@ -90,7 +90,7 @@ def read_npy(
     """Read one array like `read_npz`, or map it if the file has more than `map_above` bytes."""
     with _one_error(path, "npy"), Path(path).open("rb") as stream:
         if Path(path).stat().st_size > map_above:
-            with suppress(ValueError):  # of objects
+            with suppress(ValueError):  # arrays of objects cannot be mapped
                 return np.load(path, mmap_mode="r", allow_pickle=False)
         return _read_array(stream, allow_pickle)
 
@@ -101,7 +101,7 @@ def read_pickle(path: str | Path) -> Any:
     Raises
     ------
     DataError
-        If the pickle asks for anything else (nothing of it was run), cannot be read, or is incomplete.
+        If the pickle asks for anything else (none of its code was run), cannot be read, or is incomplete.
     """
     with _one_error(path, "a pickle of plain data"):
         return load_plain(Path(path).read_bytes())
@@ -128,7 +128,7 @@ def read_torch(path: str | Path) -> Any:
     Raises
     ------
     DataError
-        If it asks for anything else, such as a class (nothing of it was run), cannot be read or is cut off.
+        If it asks for anything else, such as a class (none of its code was run), cannot be read or is cut off.
     """
     path = Path(path)
     with _one_error(path, "a file of PyTorch"), path.open("rb") as handle:
@@ -150,7 +150,7 @@ def _read_array(stream: Any, allow_pickle: bool | None) -> Any:
         stream.seek(0)
         return _checked(npy.read_array(stream, allow_pickle=False))
     if allow_pickle:
-        return load_plain(stream.read())  # the header was read
+        return load_plain(stream.read())  # the header has been read
     remedy = "write ids and speakers as text: numpy.array(ids, str)"
     if allow_pickle is not None:
         remedy = f"allow_pickle=True reads plain ones without running them; or {remedy}"
@@ -180,7 +180,7 @@ def _one_error(path: Any, form: str) -> Iterator[None]:
 
 def _checked(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind == "U":
-        # raises here, not later, if a number is not a character
+        # fail here, not later, if a number is not a character
         "".join(array.ravel().tolist()).encode()
     return array
 
@@ -202,7 +202,8 @@ def _load_zip(path: Path, archive: zipfile.ZipFile) -> Any:
     pickles = [name for name in archive.namelist() if name.rpartition("/")[2] == "data.pkl"]
     if len(pickles) != 1:
         raise DataError(
-            "is a zip without the one data.pkl of torch.save", remedy="write it with torch.save"
+            "is a zip without a single data.pkl as written by torch.save",
+            remedy="write it with torch.save",
         )
     folder = pickles[0].removesuffix("data.pkl")
     if (
@@ -233,12 +234,12 @@ def _load_older(raw: bytes) -> Any:
     stream = io.BytesIO(raw)
     _magic, _protocol, system = (_Unpickler(stream).load() for _ in range(3))
     if system["little_endian"] is not True:
-        raise pickle.UnpicklingError("a tensor of a big-endian machine")
+        raise pickle.UnpicklingError("a tensor from a big-endian machine")
     tensors = _TorchUnpickler(stream, reserve)
     value = tensors.load()
     keys = list(map(str, _Unpickler(stream).load()))
     if sorted(keys) != sorted(tensors.storages):
-        raise pickle.UnpicklingError("tensors whose storages are not those of the file")
+        raise pickle.UnpicklingError("tensors whose storages are not those in the file")
     for key in keys:
         storage = tensors.storages[key]
         size = int.from_bytes(stream.read(8), "little")
@@ -264,7 +265,7 @@ class _Fixed:
     __slots__ = ()
 
     def __setstate__(self, state: object) -> None:
-        raise pickle.UnpicklingError("a pickle may not change what it calls")
+        raise pickle.UnpicklingError("a pickle may not change the functions that it calls")
 
 
 class _Call(_Fixed):
@@ -397,7 +398,7 @@ def _encode(text: str, encoding: str) -> bytes:
 
 
 _ALLOWED: dict[tuple[str, str], Any] = {
-    ("numpy", "ndarray"): "ndarray",  # names that are never called stand for themselves
+    ("numpy", "ndarray"): "ndarray",  # names that are never called are represented by themselves
     ("numpy", "dtype"): _Call(_DType),
     ("numpy.core.multiarray", "_reconstruct"): _Call(_Array),
     ("numpy._core.multiarray", "_reconstruct"): _Call(_Array),
@@ -414,7 +415,7 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): _Call(lambda pairs=(): _Ordered(pairs)),
     ("collections", "defaultdict"): _Call(lambda *_: {}),
     **{("builtins", name): name for name in ("list", "dict", "int")},
-    **{("__builtin__", name): name for name in ("list", "dict", "int")},  # of Python 2
+    **{("__builtin__", name): name for name in ("list", "dict", "int")},  # names used by Python 2
 }
 
 
@@ -422,11 +423,11 @@ class _Unpickler(pickle.Unpickler):
     """Provides stand-ins for the names that plain data need, and refuses all other names."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if name == "EmbeddingSet":  # in any module
+        if name == "EmbeddingSet":  # whatever the module
             return _EmbeddingSet
         if (module, name) not in _ALLOWED:
             text = (
-                f"asks for {module}.{name}, which is no part of plain data: nothing of it was run"
+                f"asks for {module}.{name}, which is not part of plain data: nothing of it was run"
             )
             remedy = "do not trust this file; if it is yours, write npz: numpy.savez(path, ids=ids, vectors=vectors)"
             raise DataError(text, remedy=remedy)
@@ -458,7 +459,7 @@ class _TorchUnpickler(_Unpickler):
         if key not in self.storages:
             self.storages[key] = _Storage(kind, self.fetch(key, kind, size))
         if (self.storages[key].kind, len(self.storages[key].values)) != (kind, size):
-            raise pickle.UnpicklingError("a storage that is described in two ways")
+            raise pickle.UnpicklingError("a storage with two conflicting descriptions")
         return self.storages[key]
 
 

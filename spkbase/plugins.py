@@ -28,7 +28,7 @@ SAFE_PATH = {"PYTHONSAFEPATH": "spkver"}
 interrupted = threading.Event()
 """Set while an interrupt ends the program; then no command is started."""
 
-_SHOWN = 200  # characters of a command's message
+_SHOWN = 200  # largest number of characters shown of a command's message
 _LEAST_SECONDS = 1800.0
 _BYTES_A_SECOND = 32000
 _RUNNING: set[subprocess.Popen[Any]] = set()
@@ -46,9 +46,9 @@ def load_plugin(name: str, purpose: str, *, kind: str = "") -> tuple[Any, Path |
     name : str
         The name that the user gave.
     purpose : str
-        What it is for, in messages: "format", "anonymiser", "attacker".
+        Purpose of the plug-in, for messages: "format", "anonymiser", "attacker".
     kind : str
-        "function" for a callable; any other word admits every object.
+        "function" for a callable; with any other word, every object is accepted.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def load_plugin(name: str, purpose: str, *, kind: str = "") -> tuple[Any, Path |
         if where.endswith(".py"):
             spec = importlib.util.spec_from_file_location(f"_{purpose}_{Path(where).stem}", where)
             if spec is None or spec.loader is None:
-                raise ImportError(f"{where} is no Python file")
+                raise ImportError(f"{where} is not a Python file")
             module = importlib.util.module_from_spec(spec)
             sys.modules[spec.name] = module
             spec.loader.exec_module(module)
@@ -100,7 +100,7 @@ def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]
     Parameters
     ----------
     plugin : str
-        A command, which depends on the files that it names, such as a script or weights; or the name of a function.
+        A command, which depends on the files that it names, such as a script or weights, or the name of a function.
     file : Path, optional
         File of the function's module, which depends on the Python files beside it that it imports, directly or not.
     """
@@ -108,7 +108,7 @@ def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]
         words = sorted(set(re.split(r"[\s'\"=;|&<>()]+", plugin)) - {""})
         return {word: file_digest(word) for word in words if Path(word).is_file()}
     files = [file]
-    for source in files:  # the list grows
+    for source in files:  # the list grows during the loop
         for part in _imported_names(source):
             beside = file.parent / f"{part}.py", *sorted((file.parent / part).glob("*.py"))
             files += [path for path in beside if path not in files and path.is_file()]
@@ -116,7 +116,7 @@ def files_behind(plugin: str, file: Path | None = None) -> dict[str, str | None]
 
 
 def _imported_names(source: Path) -> list[str]:
-    """Return the parts of all dotted names in the imports of a Python file; none of a file that is no Python."""
+    """Return the parts of all dotted names in the imports of a Python file; none for a file that is not Python."""
     names: list[str] = []
     with suppress(SyntaxError):
         for node in ast.walk(ast.parse(source.read_bytes())):
@@ -144,7 +144,7 @@ def check_places(template: str, allowed: Sequence[str], needed: Sequence[str]) -
     Raises
     ------
     ConfigError
-        If a placeholder is missing, unknown or in quotes, or the quotes do not close.
+        If a placeholder is missing, unknown or in quotes, or the quotes are not closed.
     """
     probe = "a 'b\" c"
     try:
@@ -221,7 +221,7 @@ def run_command(
         if status:
             errors.seek(max(errors.seek(0, os.SEEK_END) - 4 * _SHOWN, 0))
             message = errors.read().decode("utf-8", "replace").strip()[-_SHOWN:]
-            if status < 0:  # a signal, numbered as in the shell
+            if status < 0:  # a signal, reported with the number that a shell would give
                 status = 128 - status
             raise DataError(
                 ": ".join(filter(None, [f"the command ended with status {status}", message]))
@@ -252,7 +252,7 @@ def end_process(process: subprocess.Popen[Any]) -> None:
 
 
 def end_commands() -> None:
-    """End the commands of all threads at an interrupt; no other command is started, see `interrupted`."""
+    """End the commands of all threads at an interrupt; no further command is started, see `interrupted`."""
     interrupted.set()
     for process in list(_RUNNING):
         with suppress(ProcessLookupError, PermissionError):

@@ -1,9 +1,9 @@
 """Progress of long work: a bar on a terminal and in a notebook, a line every half minute elsewhere.
 
-`progress` wraps the loops of all packages. The outermost loop has the bar; loops within it fill the part of its present
-item. Without a terminal its lines go to the log, or to standard error where nobody has set up logging. A function
-decorated by `verbosely` shows nothing when it is called with ``verbose=False``. A command says that it is `at_work`
-while no loop does.
+`progress` wraps the loops of all packages. The outermost loop has the bar; loops within it fill the part of its current
+item. Without a terminal, lines go to the log, or to standard error if logging is not set up. A function decorated by
+`verbosely` shows nothing when it is called with ``verbose=False``. While no loop shows progress, a command uses
+`at_work` to report that it is running.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ logging.addLevelName(LEVEL, "PROGRESS")
 
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_TICKS = 1.0
-_BAR: Any = None  # of the outermost loop
-_PART = 0.0, 1.0  # of the bar, which an inner loop would fill
+_BAR: Any = None  # the bar of the outermost loop
+_PART = 0.0, 1.0  # start and end of the part of the bar that an inner loop would fill
 _VERBOSE: ContextVar[bool] = ContextVar("verbose", default=True)
 
 
 class _LineFile(io.StringIO):
-    """Takes the lines that tqdm writes where there is no terminal."""
+    """A file for tqdm that passes its lines on when there is no terminal."""
 
     def write(self, text: str) -> int:
         if text.strip():
@@ -48,7 +48,7 @@ class _LineFile(io.StringIO):
 
 
 def _tell(line: str) -> None:
-    """Log a line, or write it to standard error if nobody listens to the log."""
+    """Log a line, or write it to standard error if no handler listens to the log."""
     if logger.hasHandlers():
         logger.log(LEVEL, line)
     else:
@@ -65,7 +65,7 @@ def progress(
     """Yield items; show a bar with the time left on a terminal or in a notebook, else a line every half minute.
 
     Progress counts the items out of `total`, or the `sizes` of the items. The outermost loop has the bar; a loop within
-    it fills the part of the present item.
+    it fills the part of the current item.
     """
     global _BAR, _PART
     if not _VERBOSE.get():
@@ -95,13 +95,13 @@ def progress(
             yield item
             done += size
             bar.set_postfix_str(postfix, refresh=False)
-            bar.update(max(end - bar.n, 0.0))  # a second inner loop does not move it back
+            bar.update(max(end - bar.n, 0.0))  # a second inner loop must not move the bar back
 
 
 def _end(bar: Any, part: tuple[float, float], *, is_outer: bool) -> None:
-    """Give the part of the bar back to the loop around, or the bar up, unless it is that of a later loop.
+    """Return the part of the bar to the enclosing loop, or close the bar, unless a later loop uses it.
 
-    A loop that an error left ends when the error is forgotten.
+    A loop that ended in an error is only closed when the error is discarded.
     """
     global _BAR, _PART
     if _BAR is bar:
@@ -111,7 +111,7 @@ def _end(bar: Any, part: tuple[float, float], *, is_outer: bool) -> None:
 
 
 def verbosely(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let the argument `verbose` of a function say whether loops show their progress while it runs."""
+    """Let the argument `verbose` of a function decide whether loops show their progress while it runs."""
 
     @wraps(function)
     def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
@@ -125,13 +125,13 @@ def verbosely(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 
 
 def hide() -> None:
-    """Show no progress of loops from here on, in this thread."""
+    """Hide the progress of loops from now on, in this thread."""
     _VERBOSE.set(False)
 
 
 @contextmanager
 def at_work(name: str) -> Iterator[None]:
-    """Tell every half minute that the work of this block goes on, unless a loop shows its progress."""
+    """Report every half minute that the work of this block continues, unless a loop shows its progress."""
     started = time.monotonic()
 
     def tell() -> None:
@@ -145,7 +145,7 @@ def at_work(name: str) -> Iterator[None]:
 
 @contextmanager
 def _repeated(act: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Act every so many seconds, in a thread, until the block ends."""
+    """Call an action at regular intervals, in a thread, until the block ends."""
     ended = threading.Event()
 
     def run() -> None:
@@ -162,7 +162,7 @@ def _repeated(act: Callable[[], None], seconds: float) -> Iterator[None]:
 
 
 def _new_bar(description: str) -> Any:
-    """Return the bar of an outermost loop, which writes lines where there is no terminal."""
+    """Return the bar of an outermost loop, which writes lines if there is no terminal."""
     wait = 0.5
     file: Any = sys.stderr
     bar = "|{bar}|"
@@ -185,28 +185,28 @@ def _new_bar(description: str) -> Any:
 
 @cache
 def _bar_kind() -> Any:
-    """Return the kind of progress bar, in which the time left does not grow while a long item is at work."""
+    """Return the kind of progress bar, whose remaining time does not grow during a long item."""
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[type-arg]
         rate = 0.0
 
         def tick(self) -> None:
-            """Show that time goes on in a long item."""
+            """Show that time passes in a long item."""
             now = time.time()
             if now - self.last_print_t >= max(self.mininterval, _SECONDS_BETWEEN_TICKS):
                 self.last_print_t = now
                 self.refresh()
 
         def update(self, n: float | None = 1) -> bool | None:
-            """Count, and take the rate from the time until now, in which what is counted was done."""
+            """Count items, and compute the rate from the time until now, in which they were done."""
             if n:
                 self.rate = (self.n + n) / max(super().format_dict["elapsed"], 1e-9)
             return super().update(n)
 
         @property
         def format_dict(self) -> dict[str, Any]:
-            """What is shown; the rate is that of the last time that something was done."""
+            """The values shown; the rate is that of the last update."""
             return {**super().format_dict, "rate": self.rate or None}
 
     return Bar

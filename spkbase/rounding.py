@@ -1,8 +1,8 @@
-"""Whether a difference, a spread or what a mean leaves is more than rounding.
+"""Tests of whether a difference, a spread or a centred value is more than a rounding error.
 
 Numbers that are all equal differ from their computed mean by its rounding: the standard deviation of a thousand times
-0.1 is 1e-16, and not 0. Whatever is divided by such a number looks like a result. So a spread, or a length after
-centring, is never compared with 0 but with the size of the numbers that it was made of.
+0.1 is 1e-16, and not 0. A quotient by such a number looks like a result. So a spread, or a length after centring, is
+never compared with 0 but with the size of the numbers from which it was computed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ SINGLE = 1e-6
 def is_negligible(
     difference: ArrayLike, magnitude: ArrayLike, *, share: ArrayLike = SHARE
 ) -> NDArray[np.bool_]:
-    """Return whether differences are only the rounding of numbers of a magnitude; true of NaN, false of infinity.
+    """Return whether differences are only the rounding of numbers of a magnitude; true for NaN, false for infinity.
 
     Parameters
     ----------
     difference : array_like of float
         Differences, deviations, or lengths of differences, of any shape.
     magnitude : array_like of float
-        Absolute values of the numbers that they were made of; shapes are broadcast.
+        Absolute values of the numbers from which they were computed; shapes are broadcast.
     share : array_like of float
-        The part of the magnitude up to which a difference is rounding.
+        Share of the magnitude up to which a difference counts as rounding.
 
     Returns
     -------
@@ -47,14 +47,14 @@ def is_negligible(
 
 
 def share_of_type(dtype: np.dtype[Any]) -> float:
-    """Return what part of numbers of a type may be rounding: `SINGLE` of float32, `SHARE` of others."""
+    """Return the share of numbers of a type that may be rounding: `SINGLE` for float32, `SHARE` for others."""
     if dtype == np.float32:
         return SINGLE
     return SHARE
 
 
 def share_of_sum(count: ArrayLike) -> NDArray[np.float64]:
-    """Return what part of a sum of so many numbers, added one after the other, may be rounding.
+    """Return the share of a sum of `n` numbers, added one after another, that may be rounding.
 
     Examples
     --------
@@ -65,16 +65,16 @@ def share_of_sum(count: ArrayLike) -> NDArray[np.float64]:
 
 
 def is_constant(values: ArrayLike, axis: int = 0) -> NDArray[np.bool_]:
-    """Return whether values along an axis are all equal but for rounding.
+    """Return whether values along an axis are all equal except for rounding.
 
     The range of equal values is exactly 0, since it needs no mean.
 
     Parameters
     ----------
     values : array_like of float
-        Floating-point numbers; float32 ones are compared with less precision. At least one along the axis.
+        Floating-point numbers, at least one along the axis; float32 is compared with less precision.
     axis : int
-        The one along which values are compared.
+        Axis along which values are compared.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Runs: the stages of an output folder are made one after the other, and only if something has changed.
+"""Runs: the stages of an output folder are made one after another, and only if something has changed.
 
     OUTPUT/run.log, OUTPUT/config.yaml   log and resolved configuration
     OUTPUT/stages.json                   for each artefact: its inputs, size, modification time and SHA-256
@@ -6,7 +6,7 @@
 
 `Run.stage` makes an artefact, or reuses it if it was made from the same configuration, lists, input files and earlier
 stages, with the same versions of this package and of the libraries that its numbers depend on. A stage is made
-completely or not at all: after a crash the unfinished one is made again.
+completely or not at all: after a crash, the unfinished stage is made again.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ Json = dict[str, Any]
 State = Literal["done", "stale", "missing", "damaged"]
 REPORT = "report"  # the last stage of a recipe
 
-_STEP = ""  # in which stages are made, in any folder
+_STEP = ""  # the step in which stages are made, in any folder
 LOG = "run.log"
 STAGES = "stages.json"
 SOURCES = "sources.json"
 
 
 class Ended(Exception):  # noqa: N818  # not an error
-    """The stage named by `only` or `until` is done."""
+    """Raised when the stage named by `only` or `until` is done."""
 
 
 class Origin(Protocol):
@@ -130,7 +130,7 @@ class Stage(Generic[Value]):
         Raises
         ------
         DataError
-            If a run of another stage alone has not made it.
+            If a run limited to another stage has not made it.
         """
         if "_value" not in self.__dict__:
             if self._is_made:
@@ -157,15 +157,16 @@ class Run:
     Attributes
     ----------
     output : path
-        Folder that everything is written to.
+        Folder into which everything is written.
     jobs : int or None
         Workers; all cores by default.
     force : bool
         Make every stage again.
     quiet : bool
-        The stages are details, for the log file: in a step of a larger run.
+        Whether stages are logged only to the file, as details of a step of a larger run.
     only, until : str or None
-        Make only this stage, for which the earlier ones must be up to date; or all stages until this one.
+        `only`: make only this stage, for which the earlier ones must be up to date; `until`: make all stages up to this
+        one.
     timings : dict
         Stage name to seconds.
     """
@@ -240,15 +241,16 @@ class Run:
         artefact : str
             File in the output folder.
         step : str
-            Step under which `spkver status` counts the stage, by default its name. In a timed step it is that step.
+            Step under which `spkver status` counts the stage; by default the name of the stage, or the current timed
+            step.
         make : callable
             Writes the artefact to the given path, completely or not at all.
         read : callable
-            Reads the value from the artefact, when it is asked for.
+            Reads the value from the artefact, on demand.
         also : sequence of str
             Further files that `make` writes.
         origin : Stamp, optional
-            See the method `origin`; by default it is made of the further arguments, which are those of the method.
+            See the method `origin`; by default it is made from the further arguments, which are passed to that method.
 
         Raises
         ------
@@ -293,13 +295,13 @@ class Run:
     def once(
         self, name: str, find: Callable[[], Any], *, after: Sequence[Origin], inputs: Any = None
     ) -> Any:
-        """Return the result of `find`, or that of an earlier run if nothing that it depends on has changed.
+        """Return the result of `find`, or that of an earlier run if its dependencies have not changed.
 
         Parameters
         ----------
         name : str
         find : callable
-            Returns what JSON can hold. If it raises, nothing is recorded.
+            Function whose result JSON can hold. If it raises an error, nothing is recorded.
         after, inputs
             See `origin`; stamps of the files, for example.
         """
@@ -322,7 +324,8 @@ class Run:
         sources: Mapping[str, Path] | None = None,
         libraries: Sequence[str] = ("numpy",),
     ) -> Stamp:
-        """Return the fingerprint of all that a stage depends on; the value has its parts, which name a change.
+        """Return the fingerprint of all that a stage depends on; its value holds the parts, so that a change can be
+        named.
 
         Parameters
         ----------
@@ -393,9 +396,9 @@ class Run:
         _write_records(self.output, {**entries, artefact: entry}, {**plan, **self.plan})
 
     def limited(self, recipe: Callable[[Run], object]) -> Run:
-        """Return this run with the full names of the stages that `only` or `until` abbreviate.
+        """Return this run with `only` and `until` expanded to the full names of stages.
 
-        The recipe itself finds them, without making any stage.
+        The recipe itself is used to find the names, without making any stage.
 
         Raises
         ------
@@ -415,13 +418,13 @@ class Run:
         if not meant or (self.only and len(meant) > 1):
             option = "only" if self.only else "until"
             expected = ", ".join(dict.fromkeys(names))
-            raise ConfigError(f"{option}={wanted!r} is no stage: expected one of {expected}")
+            raise ConfigError(f"{option}={wanted!r} is not a stage: expected one of {expected}")
         if self.only:
             return replace(self, only=meant[0])
         return replace(self, until=meant[-1])
 
     def finish(self) -> None:
-        """Forget the stages of earlier plans, after the last stage; a run that only plans ends here."""
+        """After the last stage, forget the stages of earlier plans; a run that only plans ends here."""
         if self.only == "":
             raise Ended("the plan")
         _write_records(self.output, read_records(self.output)[0], self.plan)
@@ -444,12 +447,12 @@ def start_run(
     Raises
     ------
     DataError
-        If the folder cannot be written, or another run is at work in it.
+        If the folder cannot be written, or another run is using it.
     """
     if jobs is not None and jobs < 1:
         raise DataError(f"jobs={jobs}: expected a whole number of at least 1")
     if only is not None and until is not None:
-        raise ConfigError("a run does one stage only, or all until one: give one of only and until")
+        raise ConfigError("a run makes a single stage, or all up to one: give either only or until")
     output = Path(output)
     with ExitStack() as stack:
         try:
@@ -474,7 +477,7 @@ def start_run(
             logger.info("ended after %s, as requested", end)
             raise
         except BaseException as error:
-            # only for the file: whoever catches it shows it
+            # log only to the file: the caller shows the error
             is_defect = isinstance(error, Exception) and not isinstance(
                 error, (SpkverError, OSError, MemoryError)
             )
@@ -507,7 +510,7 @@ def read_record(path: Path) -> Json:
 
 
 def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
-    """Compare files with their record: by size and modification time, and where these differ by digest."""
+    """Compare files with their record: by size and modification time, and if these differ, by digest."""
     for name, made in entry["files"].items():
         size, changed = size_and_time(folder / name)
         if size is None:
@@ -549,7 +552,7 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 
 def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, Planned]) -> None:
-    # a line for each artefact: records are written after every stage, and json is slow where it indents all
+    # one line per artefact: records are written after every stage, and fully indented JSON is slow
     lines = []
     for artefact, entry in entries.items():
         lines.append(f"{json.dumps(artefact)}: {json.dumps(entry)}")

@@ -1,4 +1,4 @@
-"""Random streams that depend only on a seed and names, not on order, worker or machine.
+"""Random streams that depend only on a seed and names, not on order, workers or machine.
 
 A name is hashed with SHA-256, and words of the hash seed a generator together with the given seed. So the numbers drawn
 for a recording or a speaker are the same in every list.
@@ -23,15 +23,15 @@ def stream(
     Parameters
     ----------
     seed : int
-        Not negative.
+        Seed, not negative.
     *names : str
-        Purpose of the numbers; the names are joined by blanks, then hashed.
+        Names, such as the purpose of the numbers, which are joined by blanks and hashed.
     words : int
-        How many of the hash's eight 32-bit words are used. This changes every number drawn, so each purpose has its
+        Number of the hash's eight 32-bit words that are used. It affects every number drawn, so each purpose has a
         fixed value.
     spawned : bool
         Use the words as the spawn key of the seed, as NumPy's `SeedSequence.spawn` does; by default they are added to
-        its entropy. This changes every number drawn too.
+        its entropy. This also affects every number drawn.
     bits : type of numpy.random.BitGenerator
         Source of bits; by default PCG64, as in NumPy.
 
@@ -50,7 +50,7 @@ def stream(
     >>> bool(stream(1, "anna").random() == stream(1, "bert").random())
     False
     """
-    # ids may hold surrogates for bytes that are not UTF-8
+    # ids may contain surrogates for bytes that are not UTF-8
     digest = sha256(" ".join(names).encode("utf-8", "surrogatepass")).digest()
     key = [int(word) for word in np.frombuffer(digest, "<u4")[:words]]
     if spawned:

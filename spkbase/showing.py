@@ -37,16 +37,19 @@ _ESCAPES = {
         for raised, digit in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True)
     },
 }
-# where a cell of a narrow table goes on below, in small type: units, intervals, p-values
+# parts of a cell that a narrow table puts on the next line in small type: units, intervals, p-values
 _BREAK = re.compile(r" (?=\[|\(|minus |at )|, (?=p )")
-_MINUS = re.compile(r"(?<![^\[ ])-(?=\d|inf)")  # of a number, which TeX sets in mathematics
+_MINUS = re.compile(
+    r"(?<![^\[ ])-(?=\d|inf)"
+)  # minus sign of a number, which TeX must set in mathematics
 
 _FEW = 4
 _ROWS = 50  # rows of a printed table
 
 
 def one_line(cls: Class) -> Class:
-    """Give a dataclass a repr in one line, however large its fields are; `print` shows a large one by a line a field.
+    """Give a dataclass a repr in one line, however large its fields are; `print` shows a large one with a line per
+    field.
 
     Examples
     --------
@@ -81,7 +84,7 @@ def one_line(cls: Class) -> Class:
 
     setattr(cls, "__repr__", show)  # noqa: B010  # a plain assignment is none to type checkers
     usual: Any = cls.__str__
-    if usual is object.__str__:  # results with columns are printed as tables
+    if usual is object.__str__:  # results with columns already print as tables
         setattr(cls, "__str__", write_out)  # noqa: B010
     return cls
 
@@ -92,9 +95,9 @@ def brief(value: Any, longest: int = 60) -> str:
     Parameters
     ----------
     value : object
-        Anything.
+        Any value.
     longest : int
-        Most characters.
+        Largest number of characters.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def brief(value: Any, longest: int = 60) -> str:
     >>> print(brief(np.zeros((3, 4))), brief({"eer": 0.5, "cllr": 1.0}), brief(list(range(100))))
     <3 x 4 float64> {'eer': 0.5, 'cllr': 1.0} [0, 1, 2, 3, ... 96 more]
     """
-    import numpy as np  # imported late: help texts do not need it
+    import numpy as np  # imported here, since help texts do not need it
 
     if isinstance(value, np.ndarray) and (value.ndim != 1 or len(value) > _FEW):
         return f"<{' x '.join(map(str, value.shape)) or 'one'} {value.dtype}>"
@@ -138,7 +141,7 @@ def html_table(
     Parameters
     ----------
     columns : mapping of str to sequence
-        Values by heading, all of one length.
+        Values by heading, all of the same length.
     caption : str
         Line above the table.
     notes : sequence of str
@@ -162,10 +165,10 @@ class Tabular(ABC):
 
     @abstractmethod
     def to_columns(self) -> dict[str, Any]:
-        """Return columns of equal length by name, as ``polars.DataFrame`` and others take them."""
+        """Return columns of equal length by name, as accepted by ``polars.DataFrame`` and others."""
 
     def headline(self) -> str:
-        """Return the result in one line, where the rows are its details; else nothing."""
+        """Return the main result in one line if the rows are details of it; otherwise nothing."""
         return ""
 
     def to_dataframe(self) -> Any:
@@ -195,7 +198,7 @@ class Tabular(ABC):
 
 
 def escape_tex(text: str) -> str:
-    """Write a text so that TeX prints it as it is; letters that its fonts lack are printed as their code points.
+    """Escape a text so that TeX prints it unchanged; letters that its fonts lack are printed as code points.
 
     Examples
     --------
@@ -220,18 +223,18 @@ def latex_table(
     label: str,
     best: Mapping[str, str] | None = None,
 ) -> str:
-    r"""Return a narrow ``table`` for a paper, of booktabs: intervals are below their numbers, in small type.
+    r"""Return a narrow ``table`` with booktabs for a paper, with intervals below their numbers in small type.
 
     Parameters
     ----------
     rows : sequence of mapping of str to str
         Cells by heading; the first column names the systems.
     caption : str
-        As TeX, without special letters of its own.
+        Caption as TeX, in which special letters are not escaped.
     label : str
-        For references to the table.
+        Label for references to the table.
     best : mapping of str to str, optional
-        System whose number is bold, by heading.
+        For each heading, the system whose number is bold.
     """
     headings = list(rows[0])
     blocks = []

@@ -37,10 +37,11 @@ def read_status(output: str | Path, *, verify: bool = False) -> list[Json]:
     Returns
     -------
     list of dict
-        For each folder ``folder``, ``run`` (that of the whole run), ``in_use`` (a run uses it), ``stages`` in the order
-        of the last run, each with ``stage``, ``step``, ``artefact``, ``state`` ("done"; "stale": made from inputs other
-        than the next run would use; "missing"; "damaged": changed since it was written), ``why`` and ``seconds``, and
-        ``others``: artefacts of earlier configurations, which the last run did not use.
+        For each folder ``folder``, ``run`` (the folder of the whole run), ``in_use`` (whether a run is using it),
+        ``stages`` in the order of the last run, each with ``stage``, ``step``, ``artefact``, ``state`` ("done";
+        "stale": made from inputs that differ from those of the next run; "missing"; "damaged": changed since it was
+        written), ``why`` and ``seconds``, and ``others``: artefacts of earlier configurations, which the last run did
+        not use.
 
     Raises
     ------
@@ -72,9 +73,9 @@ def read_status(output: str | Path, *, verify: bool = False) -> list[Json]:
 def format_status(
     folders: Sequence[Json], *, every: bool = False, steps: Sequence[str] = ()
 ) -> str:
-    """Return how many stages are done, then a line for each step, or with `every` for each stage.
+    """Return the number of stages that are done, then a line for each step, or with `every` for each stage.
 
-    If a run has begun one of `steps`, which are in their order, those after the last that has begun are due.
+    `steps` are in order; those after the last one that a run has begun are due.
     """
     stages = []
     for status in folders:
@@ -106,7 +107,7 @@ def format_status(
 
 
 def _head_of_status(stages: Sequence[Json]) -> str:
-    """Return how many stages are in which state, and which comes next."""
+    """Return the number of stages in each state, and the next stage."""
     states = Counter(stage["state"] for stage in stages)
     head = f"{states['done']} of {len(stages)} stages done"
     for state, number in states.items():
@@ -119,7 +120,7 @@ def _head_of_status(stages: Sequence[Json]) -> str:
 
 
 def _cells_of_stages(stages: Sequence[Json], *, every: bool, is_busy: bool) -> str:
-    """Return the state of the stages of a step, how many are done, their seconds, and why others are not."""
+    """Return the state of a step's stages, the number that are done, their seconds, and why others are not done."""
     unfinished = [stage for stage in stages if stage["state"] != "done"]
     begun = [
         stage for stage in unfinished if is_busy and stage["state"] == "missing" and stage["why"]
@@ -150,7 +151,7 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
     current: Json = {
         name: entries.get(artefact, {}).get("fingerprint") for artefact, (name, _) in plan.items()
     }
-    reasons: dict[str, str] = {}  # stages that are not up to date
+    reasons: dict[str, str] = {}  # reasons by stage, for those that are not up to date
     stages = []
     for artefact, (name, step) in plan.items():
         entry = entries.get(artefact, {})
@@ -184,7 +185,7 @@ def _stages_of_folder(folder: Path, verify: bool) -> Json:
 
 
 def _outdated(origin: Json, stamps: list[Any], current: Json, reasons: Mapping[str, str]) -> str:
-    """Return why the next run will not use an artefact of this origin; "" if nothing has changed."""
+    """Return why the next run will not use an artefact with this origin; "" if nothing has changed."""
     if origin["version"] != __version__:
         return f"spkver {origin['version']} -> {__version__}"
     for name, before in origin["libraries"].items():

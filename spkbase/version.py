@@ -17,7 +17,10 @@ def library_version(name: str) -> str:
 
     try:
         return version(name)
-    except (PackageNotFoundError, ValueError):  # ValueError: an empty name, from a damaged record
+    except (
+        PackageNotFoundError,
+        ValueError,
+    ):  # ValueError: for an empty name, from a damaged record
         return "none"
 
 

@@ -6,7 +6,7 @@ results come back in the order of the items, so a reduction over them gives the 
 ===============  =====================================================================================================
 engine           workers
 ===============  =====================================================================================================
-auto             threads of this process where the work is inside NumPy and BLAS, else worker processes
+auto             threads of this process if the work is inside NumPy and BLAS, else worker processes
 threads          threads of this process
 loky             worker processes on this machine
 ray, spark       workers of the joblib backend with this name, which Ray or joblib-spark registers
@@ -52,11 +52,11 @@ WAIT = 60.0  # seconds to wait for the scheduler of a cluster and its first work
 _SLICE = 2  # tasks per worker in a slice; two slices are under way
 _LOCAL = ("auto", "threads", "loky")
 _REGISTERED = {"ray": ("ray.util.joblib", "ray"), "spark": ("joblibspark", "joblibspark")}
-# with the client of a Dask cluster
+# name of the engine, with the client of a Dask cluster
 _ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))
 
-# with several threads BLAS adds in another order, and the last bits differ, so all products use one
-_BEFORE: dict[Any, int] = {}  # number of threads that each limited library had
+# with several threads, BLAS adds in another order and the last bits differ, so all products use one thread
+_BEFORE: dict[Any, int] = {}  # number of threads of each library before it was limited
 _N_BLOCKS = 0
 _LIMIT_LOCK = threading.Lock()
 
@@ -70,7 +70,7 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
     engine : str
         "auto", "threads", "loky", "ray", "spark", or the address of a Dask scheduler, ``tcp://HOST:PORT``.
     timeout : float [s]
-        How long to wait for the scheduler to answer and to have a worker.
+        How long to wait for the scheduler's answer and its first worker.
 
     Raises
     ------
@@ -80,13 +80,13 @@ def use_engine(engine: str, *, timeout: float = WAIT) -> Iterator[None]:
     if engine not in (*_LOCAL, *_REGISTERED) and "://" not in engine:
         names = ", ".join((*_LOCAL, *_REGISTERED))
         raise DataError(
-            f"expected an engine among {names}, or a Dask scheduler's tcp://HOST:PORT, got {engine!r}"
+            f"expected one of the engines {names}, or a Dask scheduler's tcp://HOST:PORT, got {engine!r}"
         )
     with ExitStack() as stack:
         client = None
         if engine in _REGISTERED:
             module, package = _REGISTERED[engine]
-            # else Spark runs any python3 on PATH
+            # otherwise Spark would run any python3 on PATH
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             getattr(imported(module, package, f"the engine {engine}"), f"register_{engine}")()
         elif engine not in _LOCAL:
@@ -135,7 +135,7 @@ def chunk_bounds(n_items: int, size: int) -> list[tuple[int, int]]:
 
 
 def stop_workers() -> None:
-    """End all worker processes of this machine at once, for an interrupt."""
+    """End all worker processes on this machine immediately, on an interrupt."""
     if active_children():
         from joblib.externals.loky import get_reusable_executor
 
@@ -210,7 +210,9 @@ class Work:
             results = _map_on_threads(function, items, jobs)
         else:
             results = _map_by_joblib(kind, function, items, jobs)
-        if not description or kind == "serial":  # a task of a map that shows its own progress
+        if (
+            not description or kind == "serial"
+        ):  # tasks within another map, which shows the progress
             return results
         return progress(results, description=description, total=total, sizes=sizes)
 
@@ -233,7 +235,7 @@ def one_blas_thread() -> Iterator[None]:
             library: library.num_threads for library in get_cached_controller().lib_controllers
         }
         limited = {library: number for library, number in numbers.items() if number != 1}
-        # in each thread, since OpenMP has one limit per thread
+        # set in each thread, since OpenMP has one limit per thread
         _set_threads(dict.fromkeys(limited, 1))
         _BEFORE.update(limited)
         _N_BLOCKS += 1
@@ -250,8 +252,10 @@ def one_blas_thread() -> Iterator[None]:
 def _in_slices(
     start: Callable[[list[Item]], Iterable[Result]], items: Iterable[Item], size: int
 ) -> Iterator[Result]:
-    """Yield the results of slices of tasks, so that few results wait for a slow consumer; while the results of one
-    slice are consumed, the workers run the next one."""
+    """Yield the results of slices of tasks, so that few results wait for a slow consumer.
+
+    While the results of one slice are consumed, the workers run the next one.
+    """
     rest = iter(items)
     results: Iterable[Result] = ()
     part = list(islice(rest, size))
@@ -276,20 +280,22 @@ def _map_on_threads(
 def _map_on_dask(
     client: Any, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
-    """Map on a Dask cluster, without joblib, which waits for ever for a task that kills its workers."""
+    """Map on a Dask cluster, without joblib, which would wait for ever for a task that kills its workers."""
     import cloudpickle  # installed with Dask
     from distributed import KilledWorker
 
     # as bytes: functions of a script are sent whole, and the scheduler need not import the modules of workers
     task = partial(_unpickled, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
     submit = partial(client.get_executor(pure=False).submit, task)
-    size = max(64, _SLICE * sum(client.nthreads().values()))  # more workers may join
+    size = max(
+        64, _SLICE * sum(client.nthreads().values())
+    )  # leaves room for workers that join later
     try:
         for future in _in_slices(
             lambda part: list(map(submit, part)), map(cloudpickle.dumps, items), size
         ):
             while not future.done():
-                if client.status == "closed":  # what is submitted then never ends
+                if client.status == "closed":  # tasks submitted now would never end
                     raise CancelledError
                 wait([future], timeout=5)
             yield future.result()
@@ -314,7 +320,7 @@ def _map_by_joblib(
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    # workers whose memory has grown (buffers of networks) are replaced
+    # workers whose memory has grown (by buffers of networks) are replaced
     warnings.filterwarnings("ignore", "A worker (was restarted|stopped) while", UserWarning)
     task: Callable[[Item], Any] = partial(_task, str(Path.cwd()), function)
     size = _SLICE * jobs
@@ -345,7 +351,7 @@ def _map_by_joblib(
             under_way.append(results)
             return results
 
-    # kept by name, so that its generators are closed below and not when the loop is left
+    # kept in a variable, so that its generators are closed below and not when the loop is left
     slices = _in_slices(start, items, size)
     try:
         for result in slices:
@@ -361,7 +367,7 @@ def _map_by_joblib(
 
 
 def _close(results: Iterable[Any]) -> None:
-    """Cancel the tasks whose results nobody wants any more, of which joblib would warn."""
+    """Cancel the tasks whose results are no longer needed, about which joblib would warn."""
     if isinstance(results, Generator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -370,7 +376,7 @@ def _close(results: Iterable[Any]) -> None:
 
 @dataclass(frozen=True)
 class _Failure:
-    """The error of a task, as a result: joblib-spark replaces a task's error by one of its own."""
+    """The error of a task, as a result: joblib-spark would replace a task's error by its own."""
 
     error: Exception
 
@@ -384,13 +390,15 @@ def _outcome(task: Callable[[Item], Result], item: Item) -> Result | _Failure:
 
 @contextmanager
 def _starting_workers() -> Iterator[None]:
-    """Make worker processes that start in this block leave Ctrl-C to this process from the very start, and import
-    nothing from their start folder."""
+    """Make worker processes that start in this block leave Ctrl-C to this process from the outset.
+
+    They also import nothing from their start folder.
+    """
     from joblib.externals.loky.backend.resource_tracker import ensure_running
 
     before = dict(os.environ)
     os.environ.update(SAFE_PATH)
-    # the helper processes clear up after workers that were killed, and need not say so
+    # silence the helper processes, which clear up after workers that were killed
     os.environ["PYTHONWARNINGS"] = f"ignore:resource_tracker,{before.get('PYTHONWARNINGS', '')}"
     # start the helper processes, which unblock Ctrl-C here when they start
     resource_tracker.ensure_running()
@@ -405,7 +413,8 @@ def _starting_workers() -> Iterator[None]:
 
 
 def _task(folder: str | None, function: Callable[[Item], Result], item: Item) -> Result:
-    """Run a task in a worker, in the folder of relative paths, with one BLAS thread; maps within it run here."""
+    """Run a task in a worker, in the folder to which paths are relative, with one BLAS thread; nested maps run in the
+    same thread."""
     if folder is not None:
         os.chdir(folder)
     _ENGINE.set(("serial", None))  # in this thread, which runs only such tasks

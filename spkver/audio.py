@@ -59,14 +59,14 @@ _SHAPE = ("sample_rate", "channel_count", "sample_count")
 _MAX_SPHERE_HEADER = 1 << 20
 _COPY_AGAIN = "copy the file again from its source"
 _WAV = (b"RIFF", b"RIFX", b"RF64")
-_MP3 = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")  # the first frame of layer III
-# beginnings of a second recording, behind the first one, which is all that libsndfile reads
+_MP3 = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")  # header of a frame of layer III
+# beginnings of a second recording after the first, which is all that libsndfile reads
 _SECOND = {
     "WAV": re.compile(rb"RIFF....WAVEfmt ", re.DOTALL),
     "FLAC": re.compile(rb"fLaC[\x00\x80]\x00\x00\x22"),
     "NIST": re.compile(rb"NIST_1A\n +\d+\n"),
 }
-# what the decoder raises about files that it cannot read, beside its own errors
+# exceptions of the decoder, besides its own errors, for files that it cannot read
 _FAILURES = (
     soundfile.SoundFileError,
     OSError,
@@ -81,19 +81,19 @@ _IN_WORDS = {
     "File contains data in an unimplemented format": "its encoding is unknown, or its header is damaged",
     "File contains data in an unknown format": "its encoding is unknown, or its header is damaged",
 }
-_LOUDEST = 16.0  # times full scale; louder floating-point samples are integers that were not scaled
-# Hz; a header with less is damaged, and to resample from it would take all memory
+_LOUDEST = 16.0  # times full scale; floating-point samples above it must be unscaled integers
+# Hz; a header with a lower rate is damaged, and resampling from it would exhaust the memory
 _LEAST_RATE = 1000
-# of the peak; the share of samples above that clipping makes; its level
+# of clipped recordings: share of the peak, share of the samples above that, and least peak
 _HIGHEST = 0.999
 _CLIPPED = 0.001
 _LOUD = 0.1
-_QUIET = 10 ** (-50 / 20)  # highest sample of a recording that is far too quiet
-_SHORT = 0.5  # s
-# s that vectors need; samples from the middle that are mostly not silent
+_QUIET = 10 ** (-50 / 20)  # a recording with a lower peak is far too quiet
+_SHORT = 0.5  # seconds
+# least duration in seconds that vectors need; number of samples, from the middle, that are usually not silent
 _SHORTEST = 0.1
 _PART = 2048
-_TAG = 1024  # bytes after the last chunk of a WAV file that may be anything, such as an ID3 tag
+_TAG = 1024  # number of arbitrary bytes, such as an ID3 tag, allowed after the last chunk of a WAV file
 
 
 class Audio(NamedTuple):
@@ -123,7 +123,7 @@ class AudioHeader:
 
     @property
     def seconds(self) -> float:
-        """Duration."""
+        """Duration in seconds."""
         return self.n_samples / self.rate
 
 
@@ -157,7 +157,7 @@ def check_headers(
     jobs: int | None = None,
     problems: Problems | None = None,
 ) -> dict[str, AudioHeader]:
-    """Read the header of every recording before any long step: all must be readable, of one channel and long enough.
+    """Read the header of every recording before any long step: all must be readable, long enough and have one channel.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def check_headers(
     jobs : int, optional
         Worker threads; all cores by default.
     problems : Problems, optional
-        Takes the problems; without it they are raised.
+        Collects the problems; by default they are raised.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def usable_recordings(
     recordings : mapping of str to Path
         Id to audio file.
     problems : Problems
-        Takes the errors of the others.
+        Collects the errors of the others.
     jobs : int, optional
         Worker threads; all cores by default.
     """
@@ -210,7 +210,7 @@ def usable_recordings(
 
 
 def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = None) -> list[str]:
-    """Return a sentence for each kind of recordings that are likely broken, such as by an anonymiser.
+    """Return a sentence for each kind of recording that is probably broken, for example by an anonymiser.
 
     Parameters
     ----------
@@ -222,8 +222,8 @@ def doubtful_recordings(recordings: Mapping[str, Path], *, jobs: int | None = No
     Returns
     -------
     list of str
-        With their ids: silent, clipped (0.1 % of the samples at their highest level), far too quiet (none above -50 dB
-        of full scale), or shorter than half a second.
+        Sentences that name the recordings: silent, clipped (0.1 % of the samples at their highest level), far too quiet
+        (none above -50 dB of full scale), or shorter than half a second.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def read_audio(
     rate : int, optional
         Sampling rate in Hz that the caller needs; by default that of the file.
     channel : int, optional
-        Which channel, from 0. Needed where the file has several.
+        Number of the channel, from 0; required if the file has several.
     resample : bool
         Resample (soxr, high quality) if the file's rate is not `rate`. Peaks may then exceed 1 slightly.
     dtype : {"float32", "float64"}
@@ -278,8 +278,8 @@ def read_audio(
     ------
     DataError
         If the file is missing, empty, cut off, longer than its header says, unreadable or in an unknown format; holds
-        no samples, or some that are NaN, infinite or far above full scale; has several channels and none was chosen, or
-        another rate and `resample` is false.
+        no samples, or has samples that are NaN, infinite or far above full scale; has several channels and none was
+        chosen; or has another rate and `resample` is false.
     """
     path = Path(path)
     if dtype not in ("float32", "float64"):
@@ -319,7 +319,7 @@ def open_audio(path: str | Path) -> Iterator[soundfile.SoundFile]:
     Raises
     ------
     DataError
-        As `audio_header`, and for what the decoder raises in the block.
+        As in `audio_header`, and for any error of the decoder in the block.
     """
     path = Path(path)
     _, mp3 = _check_file(path)
@@ -333,7 +333,7 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
     Parameters
     ----------
     path : path
-        Ends in .wav, .flac or .sph, which selects the container.
+        The file, whose extension .wav, .flac or .sph selects the container.
     samples : ndarray of float of shape (n,) or (n, channels)
         Rounded to multiples of 1/32768; samples of `read_audio` from a file of 16 bits are written back exactly.
     rate : int
@@ -342,7 +342,7 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
     Raises
     ------
     DataError
-        If samples are NaN, infinite or none, or the file cannot be written.
+        If samples are missing, NaN or infinite, or the file cannot be written.
     """
     path = Path(path)
     samples = np.asarray(samples)
@@ -356,7 +356,7 @@ def write_audio(path: str | Path, samples: NDArray[Any], rate: int) -> None:
         text = "%s: %d of %d samples beyond full scale were clipped"
         logger.warning(text, path, n_clipped, samples.size)
     steps = np.clip(np.rint(samples.astype(np.float64) * 32768), -32768, 32767).astype(np.int16)
-    # encoded in memory, so that a full disk is an OSError of one write and not a warning inside libsndfile
+    # encode in memory, so that a full disk causes an OSError of one write and not a warning inside libsndfile
     buffer = io.BytesIO()
     soundfile.write(buffer, steps, rate, format=_CONTAINERS[path.suffix.lower()], subtype="PCM_16")
     with atomic_path(path) as temporary:
@@ -372,7 +372,7 @@ def _decoded(path: Path, dtype: str) -> tuple[NDArray[np.floating], int]:
         frames = _read_shorten(path, sphere).astype(dtype) / np.dtype(dtype).type(32768)
         return frames, rate
     with _opened(path, mp3) as file:
-        # the number, since some codecs cannot seek
+        # the number of samples, which is required where a codec cannot seek
         frames = file.read(file.frames, dtype=dtype, always_2d=True)
         if len(frames) < file.frames:
             raise _cut_off(path, file.frames, len(frames), "samples")
@@ -418,7 +418,7 @@ def _usable(path: Path) -> Path:
         raise DataError(
             f"shorter than {_SHORTEST:g} s: {header.seconds:.3f} s", file=path, remedy=remedy
         )
-    with suppress(DataError), open_audio(path) as file:  # else it is read whole
+    with suppress(DataError), open_audio(path) as file:  # otherwise it is read as a whole
         file.seek(max(0, header.n_samples // 2 - _PART // 2))
         if file.read(_PART).any():
             return path
@@ -461,14 +461,14 @@ def _opened(path: Path, mp3: Mp3Stream | None) -> Iterator[soundfile.SoundFile]:
                 yield file
             except DataError:
                 raise
-            except _FAILURES as error:  # the header may promise too much
+            except _FAILURES as error:  # the header may promise more than the file holds
                 raise DataError(
                     f"cut off or damaged: {_reason(error)}", file=path, remedy=_COPY_AGAIN
                 ) from error
 
 
 def _decoder(path: Path, mp3: Mp3Stream | None) -> soundfile.SoundFile:
-    """Open a file; an MP3 file that does not state its length with the number of its frames before them."""
+    """Open a file; to an MP3 file that does not state its length, prepend the number of its frames."""
     if mp3 is None or mp3.promised is not None:
         return soundfile.SoundFile(path)
     content = path.read_bytes()[mp3.starts[0] :]
@@ -502,7 +502,7 @@ def _reason(error: object) -> str:
 
 def _check_file(path: Path) -> tuple[dict[str, str], Mp3Stream | None]:
     """Check that the file is as long as its header says; return the fields of a SPHERE header and the frames of MP3."""
-    if path.suffix.lower() == ".raw":  # libsndfile would believe the name
+    if path.suffix.lower() == ".raw":  # libsndfile would trust the extension
         raise DataError(
             "headerless audio cannot be read", file=path, remedy="convert it to WAV, FLAC or SPHERE"
         )
@@ -549,7 +549,9 @@ def _checked_mp3(path: Path) -> Mp3Stream | None:
     if not stream.starts:
         raise _unreadable(path, "it holds no frames of MP3 (layer III)")
     n_frames = len(stream.starts)
-    if stream.promised is not None and n_frames < stream.promised - 1:  # encoders differ by one
+    if (
+        stream.promised is not None and n_frames < stream.promised - 1
+    ):  # encoders count the frames differently, by one
         raise _cut_off(path, stream.promised, n_frames, "MP3 frames")
     if stream.is_joined:
         raise _joined(path)
@@ -566,7 +568,7 @@ def _check_ogg(path: Path) -> None:
 
 
 def _check_single(path: Path, kind: str, start: int) -> None:
-    """Search for the beginning of another recording from byte `start` on, behind tags."""
+    """Search for the beginning of another recording after tags, from byte `start` on."""
     content = path.read_bytes()
     if _SECOND[kind].search(content, tag_size(content) + start):
         raise _joined(path)
@@ -575,11 +577,11 @@ def _check_single(path: Path, kind: str, start: int) -> None:
 def _joined(path: Path) -> DataError:
     """Return the error of a file in which several recordings follow each other."""
     text = "holds several recordings, one behind the other, of which decoders read only the first"
-    return DataError(text, file=path, remedy="write each to a file of its own")
+    return DataError(text, file=path, remedy="write each to a separate file")
 
 
 def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
-    """Walk over the chunks to the samples and compare their size in the header with that of the file."""
+    """Walk over the chunks to the samples, and compare their size in the header with the file's."""
     order = ">" if magic == b"RIFX" else "<"
     position = 12
     large = None
@@ -601,11 +603,11 @@ def _check_wav(path: Path, handle: BinaryIO, magic: bytes, size: int) -> None:
             return
         position += length + length % 2
 
-    # without a chunk of samples, libsndfile reports the error
+    # if there is no chunk of samples, libsndfile reports the error
 
 
 def _check_rest(path: Path, handle: BinaryIO, order: str, position: int, size: int) -> None:
-    """Walk over the chunks after the samples: other bytes may be samples that the header does not count."""
+    """Walk over the chunks after the samples; other bytes there may be samples that the header does not count."""
     position += position % 2
     end = position
     while position + 8 <= size:
@@ -631,7 +633,7 @@ def _check_end(path: Path, handle: BinaryIO, end: int, size: int) -> None:
         if rest.startswith(_SPHERE):
             raise _joined(path)
         if any(rest):
-            text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are no chunk"
+            text = f"the header counts samples up to byte {end}, and {size - end} bytes follow that are not a chunk"
             raise DataError(
                 text, file=path, remedy="write the file again from its source, with its real length"
             )
@@ -645,7 +647,7 @@ def _read_sphere_header(path: Path, handle: BinaryIO, size: int) -> dict[str, st
     path : path
         The file's name, for errors.
     handle : binary file
-        The file, read up to and including the first line.
+        The file, positioned after the first line.
     size : int
         Its length in bytes.
 

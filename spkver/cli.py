@@ -7,7 +7,7 @@ import click
 from spkbase.console import CommandGroup
 from spkbase.version import __version__
 
-# words: where it is, what it does
+# by words of the command: its function, and a summary
 COMMANDS = {
     "demo": (
         "spkver.commands.runs:demo",

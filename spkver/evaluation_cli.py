@@ -10,7 +10,7 @@ from spkbase.console import CommandGroup, echo_log
 from spkbase.progress import LEVEL
 from spkbase.version import __version__
 
-# name: where it is, what it does
+# by name of the command: its function, and a summary
 COMMANDS = {
     "metrics": (
         "evaluation.commands.metrics:metrics",
@@ -122,7 +122,7 @@ COMMANDS = {
 def main(ctx: click.Context, verbose: bool) -> None:
     """Scores in, evidence out: metrics, disclosure and plots of speaker verification scores."""
     ctx.with_resource(echo_log(logging.INFO if verbose else LEVEL))
-    # it measures speech, of which `evaluation` knows nothing: the tracker is ours
+    # it measures speech, unlike `evaluation`, and uses the pitch tracker of this package
     if ctx.invoked_subcommand == "f0":
         from spkver.features import pitch_track
 

@@ -42,7 +42,7 @@ def serve() -> None:
                 answer = {"values": _score(held, asked).tolist()}
         except DataError as error:
             answer = {"error": error.text, "traceback": ""}
-        except BaseException as error:  # whatever it raises is the attacker's fault
+        except BaseException as error:  # any exception is an error of the attacker
             answer = {
                 "error": f"{type(error).__name__}: {error}",
                 "traceback": traceback.format_exc(),
@@ -74,7 +74,7 @@ def _score(held: Json, asked: Json) -> NDArray[np.float64]:
             f"expected {len(trials)} numbers, got {type(values).__name__}: {error}"
         ) from error
     if numbers.shape != (len(trials),):
-        raise DataError(f"expected {len(trials)} scores, one a trial, got shape {numbers.shape}")
+        raise DataError(f"expected {len(trials)} scores, one per trial, got shape {numbers.shape}")
     return numbers
 
 

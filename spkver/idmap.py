@@ -30,7 +30,7 @@ class IdMap:
     Raises
     ------
     DataError
-        If lengths differ, an id is empty or no string, or a part is empty.
+        If lengths differ, an id is empty or not a string, or a part is empty.
 
     Examples
     --------

@@ -33,16 +33,16 @@ from spkver.idmap import IdMap
 from spkver.sidekit import read_svm, write_svm
 
 _LAPACK = ("numpy", "scipy")
-_ROWS = 256  # of statistics by state and component in memory
+_ROWS = 256  # number of rows of statistics by state and component in memory
 
 
 def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64]:
-    """Return the row of each segment of a list among vectors, by its id or by the last part of it, ``m101_02_001``.
+    """Return the row of each segment of a list among vectors, by its id or the last part of the id, ``m101_02_001``.
 
     Raises
     ------
     DataError
-        With the first segments that have none.
+        With the first segments that have no vector.
     """
     row_of = {name: row for row, name in enumerate(known.ids.tolist())}
     rows = []
@@ -61,12 +61,13 @@ def vector_rows(file: Path, known: Embeddings, idmap: IdMap) -> NDArray[np.int64
 
 
 def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
-    """Return the file of each model's machine in a folder of SIDEKIT's, ``{model}.svm``; one file of ours for all.
+    """Return the file of each model's machine: ``{model}.svm`` in a folder of SIDEKIT's, or the same file of this
+    package.
 
     Raises
     ------
     DataError
-        With all models that have none.
+        With all models that have no file.
     """
     if not given.is_dir():
         return {"machines": given}
@@ -81,7 +82,7 @@ def machine_files(given: Path, models: Sequence[str]) -> dict[str, Path]:
 
 
 def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) -> None:
-    """Make an artefact of machines: of SIDEKIT's files, which the restricted reader opens, or of one of ours."""
+    """Make an artefact of machines, from SIDEKIT's files, with the restricted reader, or from one of this package."""
     if [*files] == ["machines"]:
         trained = backends.open_svms(files["machines"])
         rows = {model: row for row, model in enumerate(trained.models.tolist())}
@@ -106,7 +107,7 @@ def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) 
 
 
 def score_without_prompts(trials: Trials, score: Callable[[Trials], Scores]) -> Scores:
-    """Score trials by a system that does not know what should be said.
+    """Score trials by a system that does not know which text should be spoken.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def score_without_prompts(trials: Trials, score: Callable[[Trials], Scores]) -> 
     Returns
     -------
     Scores
-        In the order of the trials; those that differ only by the prompt are equal.
+        Scores in the order of the trials; trials that differ only by the prompt have equal scores.
     """
     names = [name.partition(":")[0] for name in trials.model_ids.tolist()]
     if names == trials.model_ids.tolist():
@@ -179,7 +180,7 @@ def scores_of(
 
 
 class FramesStage:
-    """Post-processed frames of all recordings: computed from `features.h5` on demand; they leave no file.
+    """Post-processed frames of all recordings: computed from `features.h5` on demand, without a file.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ class FramesStage:
     Attributes
     ----------
     origins : list
-        Origins of stages that read the frames.
+        Origins of the frames, for stages that read them.
     """
 
     def __init__(
@@ -285,7 +286,7 @@ def statistics(
 ) -> Stage[mixture.Statistics]:
     """Accumulate the statistics of the segments of a list (`data/stat_<name>.h5`), or read them from a StatServer.
 
-    Frames that were cut into other segments are given as a stamp. A StatServer needs none.
+    Frames that were cut into other segments are given as a stamp. A StatServer needs no frames.
     """
 
     def make(path: Path) -> None:
@@ -330,7 +331,7 @@ def supervectors(
     *,
     multisession: bool = False,
 ) -> Stage[vector.Supervectors]:
-    """Adapt supervectors by MAP (`data/sv_<name>.h5`): of each segment, or of all sessions of a model together."""
+    """Adapt supervectors by MAP (`data/sv_<name>.h5`): for each segment, or for all sessions of a model together."""
     adapt = vector.adapt_multisession if multisession else vector.adapt_supervectors
     return run.stage(
         f"supervectors of {name}",
@@ -398,7 +399,7 @@ def svm_system(
     trials : Trials
     config : SvmConfig
     projection : Stage of Projection, optional
-        Applied to all of them first.
+        Projection that is applied to all supervectors first.
     machines : Path, optional
         Trained machines: a folder of SIDEKIT's, ``{model}.svm``, or a file of this package.
     as_files : bool
@@ -471,7 +472,7 @@ def write_machine_files(folder: Path, machines: backends.SvmModels) -> None:
 
 @dataclass(frozen=True)
 class IVectorTraining:
-    """How an extractor of i-vectors is trained; `seed` is that of the dither."""
+    """Settings for training an extractor of i-vectors; `seed` is that of the dither."""
 
     seed: int = 0
     features: frontend.FeatureConfig = field(default_factory=frontend.FeatureConfig)
@@ -486,7 +487,8 @@ def ivector_extractor(
 ) -> None:
     """Train a mixture and a matrix of total variability on recordings (`gmm/ubm.h5`, `data/tv.h5`).
 
-    With the `config.yaml` of the run they are what the extractor ``ivector:FOLDER`` reads. No speakers are needed.
+    Together with the `config.yaml` of the run, they are the files of the extractor ``ivector:FOLDER``. No speakers are
+    needed.
 
     Parameters
     ----------
@@ -494,7 +496,7 @@ def ivector_extractor(
     recordings : mapping of str to Path
     config : IVectorTraining
     work : Run
-        Where features and statistics are kept.
+        Run in whose folder features and statistics are kept.
 
     Raises
     ------
@@ -581,7 +583,7 @@ def ivectors(
 def given_vectors(run: Run, name: str, file: Path, idmap: IdMap) -> Stage[vector.IVectors]:
     """Use the vectors of a file, such as `spkver embed` writes, in place of i-vectors.
 
-    The file is any that `evaluation.embeddings.read_embeddings` reads; it may hold other vectors too.
+    The file may have any form that `evaluation.embeddings.read_embeddings` reads, and may hold other vectors too.
     """
 
     def make(path: Path) -> None:
@@ -629,7 +631,7 @@ def vector_scores(
     system : str
     trained : Stage of Backend
     vectors : mapping
-        Vectors of the lists enroll and test; a model has all sessions that enrol it.
+        Vectors of the lists enroll and test; a model has all of its enrolment sessions.
     trials : Trials
     """
     enroll = vectors["enroll"]
@@ -753,10 +755,10 @@ def word_states(
     speakers: Stage[vector.Supervectors] | None = None,
     speaker_of: Mapping[str, str] | None = None,
 ) -> Stage[vector.Supervectors]:
-    """Adapt means to the states of each word that a model says (`data/sv_<name>.h5`).
+    """Adapt means to the states of each word that a model has spoken (`data/sv_<name>.h5`).
 
-    Each model has its speaker's means to begin with. Without speakers all models are one, the background, and have
-    those of the mixture.
+    Adaptation starts from the means of each model's speaker. Without speakers, all models are joined into one, the
+    background, and it starts from those of the mixture.
     """
 
     def make(path: Path) -> None:
@@ -796,7 +798,7 @@ def statistics_without_text(
     frames: FramesStage,
     aligned: Stage[mixture.AlignedWords],
 ) -> Stage[mixture.Statistics]:
-    """Accumulate the statistics of each word of a list, without what is said (`data/stat_<name>.h5`)."""
+    """Accumulate the statistics of each word of a list, with the effect of the text removed (`data/stat_<name>.h5`)."""
 
     def make(path: Path) -> None:
         rows = aligned.value.rows
@@ -916,10 +918,13 @@ def text_scores(
     """Score the trials by the posterior of their prompts among all sequences of words (`scores/text.h5` and `.txt`)."""
 
     def compute() -> Scores:
-        values = mixture.text_posteriors(
+        posteriors = mixture.text_posteriors(
             words.value, frames.value, prompted.rows, prompted.texts, work=run.work
         )
-        return prompted.scores(values[prompted.tested])
+        posterior_of_trial = posteriors[prompted.tested]
+        return prompted.scores(posterior_of_trial)
 
-    rows = run.stamp("prompts", inputs=[prompted.rows, prompted.tested])
-    return scores_of(run, "text", prompted.trials, compute, after=[words, rows, *frames.origins])
+    prompts_stamp = run.stamp("prompts", inputs=[prompted.rows, prompted.tested])
+    return scores_of(
+        run, "text", prompted.trials, compute, after=[words, prompts_stamp, *frames.origins]
+    )

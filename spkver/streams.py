@@ -1,8 +1,8 @@
 """Compressed streams as bytes: frames of MP3 and pages of Ogg are counted without decoding, and decoders are silenced.
 
 libsndfile reads the first of several recordings in one file, trusts an estimate of the length of MP3 files that do not
-state it, and leaves out the end of an Ogg stream without a last page. What is in the file is counted here, so that
-`spkver.audio` can refuse or mend such files.
+state it, and leaves out the end of an Ogg stream without a last page. The contents of the file are counted here, so
+that `spkver.audio` can refuse or repair such files.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-_HEADER = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]..", re.DOTALL)  # of a frame of layer III
+_HEADER = re.compile(
+    rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]..", re.DOTALL
+)  # header of a frame of layer III
 _KILOBITS_1 = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _KILOBITS_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44100, 48000, 32000)
-# the number of frames in the frame that counts the others; Xing and Info have it if the lowest bit is set
+# the number of frames, in the header frame; tags Xing and Info have it if the lowest bit is set
 _COUNTED = re.compile(
     rb"(?:Xing|Info)(?:...[\x01\x03\x05\x07\x09\x0b\x0d\x0f](.{4}))?|VBRI.{10}(.{4})", re.DOTALL
 )
-_TAG = 60  # bytes of a frame that hold the name and the number
+_TAG = 60  # number of bytes of a frame that hold the name and the number
 
 _LOCK = threading.Lock()
 _N_SILENT = 0
@@ -37,11 +39,11 @@ class Mp3Stream(NamedTuple):
     Attributes
     ----------
     starts : list of int
-        Their first bytes.
+        Offsets of the frames.
     headers : list of bytes
-        Their headers of 4 bytes.
+        Headers of the frames, 4 bytes each.
     promised : int or None
-        Their number in the header that encoders write before them; None without such a header.
+        Number of frames in the header that encoders write before them; None if there is no such header.
     """
 
     starts: list[int]
@@ -52,7 +54,7 @@ class Mp3Stream(NamedTuple):
     def is_joined(self) -> bool:
         """Whether version, sampling rate or number of channels change, or there are more frames than promised."""
         kinds = {(header[1] & 0xFE, header[2] & 0x0C, _is_mono(header)) for header in self.headers}
-        # encoders differ by one
+        # encoders count the frames differently, by one
         is_longer = self.promised is not None and len(self.starts) > self.promised + 1
         return len(kinds) > 1 or is_longer
 
@@ -70,14 +72,14 @@ def tag_size(content: bytes) -> int:
 
 
 def mp3_stream(content: bytes, start: int = 0) -> Mp3Stream:
-    """Find the frames of an MP3 file (layer III) from byte `start` on; bytes between frames are passed over.
+    """Find the frames of an MP3 file (layer III) from byte `start` on; bytes between frames are skipped.
 
     References
     ----------
     ISO/IEC 11172-3:1993, section 2.4.1.3; ISO/IEC 13818-3:1998.
     """
     starts: list[int] = []
-    end = -1  # of the last frame
+    end = -1  # end of the last frame
     match = _HEADER.search(content, start)
     while match is not None:
         position = match.start()
@@ -102,9 +104,11 @@ def mp3_stream(content: bytes, start: int = 0) -> Mp3Stream:
 def counting_frame(stream: Mp3Stream) -> bytes:
     """Return a frame, to put before those of an MP3 file, that tells a decoder their number."""
     first = stream.headers[0]
-    # without checksum, tenth bit rate
+    # no checksum, and the tenth bit rate
     header = bytes([first[0], first[1] | 1, first[2] & 0x0D | 0xA0, first[3]])
-    sides = (17, 32) if _is_first_version(header) else (9, 17)  # bytes of side information
+    sides = (
+        (17, 32) if _is_first_version(header) else (9, 17)
+    )  # number of bytes of side information
     side = sides[not _is_mono(header)]
     frame = header + bytes(side) + struct.pack(">4sII", b"Info", 1, len(stream.starts))
     return frame.ljust(_frame_size(header), b"\0")
@@ -144,7 +148,7 @@ def ogg_stream(content: bytes) -> OggStream:
 def silent_decoder() -> Iterator[None]:
     """Hide what a decoder in C prints, such as libmpg123 about damaged frames, with glibc.
 
-    The pointer ``stderr`` of the C library is exchanged, not the file descriptor, so that messages of this program and
+    The pointer ``stderr`` of the C library is replaced, not the file descriptor, so that messages of this program and
     of its other threads and processes still appear.
     """
     global _N_SILENT
@@ -203,5 +207,7 @@ def _frame_size(header: bytes) -> int:
     padding = header[2] >> 1 & 1
     if _is_first_version(header):
         return 144000 * _KILOBITS_1[bits] // _RATES[rate] + padding
-    halvings = 1 if header[1] & 0x10 else 2  # of the sampling rate, in MPEG-2 and MPEG-2.5
+    halvings = (
+        1 if header[1] & 0x10 else 2
+    )  # the sampling rate is halved in MPEG-2, twice in MPEG-2.5
     return 72000 * _KILOBITS_2[bits] // (_RATES[rate] >> halvings) + padding

@@ -1,6 +1,6 @@
 """Calibration: affine maps and fusion by logistic regression, with quality measures and folds of speakers, and
-normalisation of scores by a cohort (z, t, s, adaptive s). Arrays or `Scores` enter, and the same trials with new values
-leave."""
+normalisation of scores by a cohort (z, t, s, adaptive s). Functions take arrays or `Scores`, and return new values of
+the same trials."""
 
 from evaluation.calibration.affine import (
     Affine,

@@ -114,13 +114,13 @@ def train_affine(
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) or (n_target, K), and the same for nontarget trials
-        Finite scores, one column for each system to fuse; or `Scores` and `Key`; or as `evaluation.trials.by_class`.
+        Finite scores, one column for each system to fuse; or `Scores` and `Key`; or as in `evaluation.trials.by_class`.
     labels : array_like of bool, of 0 and 1, or of str, of shape (N,), optional
-        The class of each score, or of each row, where the first argument holds all.
+        The class of each score, or of each row, if the first argument holds all scores.
     prior : float
         Target prior to train for, strictly between 0 and 1.
     ridge : float
-        Penalty on half the squared weights (of scores scaled to unit variance); 0 trains without. Above 0 it keeps the
+        Penalty on half the squared weights (of scores scaled to unit variance); 0 for none. Above 0 it keeps the
         weights finite where the scores separate the classes without error.
     names : tuple of str, optional
         Names of the systems, kept with the result; by default the columns of data frames.
@@ -193,7 +193,7 @@ def fit_affine(
     nontarget = _matrix(nontarget, "nontarget", names)
     if target.shape[1] != nontarget.shape[1]:
         raise DataError(
-            f"expected scores of as many systems, got {target.shape[1]} and {nontarget.shape[1]}"
+            f"expected scores of the same systems in both classes, got {target.shape[1]} and {nontarget.shape[1]}"
         )
     if not 0 < prior < 1:
         raise DataError(f"expected a target prior between 0 and 1, got {prior}")
@@ -228,7 +228,7 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     affine : Affine
         See `train_affine`.
     scores : array_like of float of shape (N,) or (N, K), or a data frame
-        Scores; of one system they may be infinite. Columns that have the names of the systems are taken by name.
+        Scores; those of a single system may be infinite. Columns that have the names of the systems are taken by name.
 
     Returns
     -------
@@ -238,8 +238,8 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
     Raises
     ------
     DataError
-        If the number of systems differs, infinite ones of several systems contradict each other, or
-        finite ones are so large that the result is not.
+        If the number of systems differs, infinite scores of several systems contradict each other, or finite scores are
+        so large that the result is infinite.
     """
     if affine.names and set(affine.names) <= set(getattr(scores, "columns", [])):
         scores = scores[list(affine.names)]  # type: ignore[call-overload,index]  # a data frame
@@ -259,7 +259,7 @@ def apply_affine(affine: Affine, scores: ArrayLike) -> np.ndarray:
         )
     if np.isnan(llr).any() and not np.isnan(scores).any():
         raise DataError(
-            "infinite scores cancel each other or meet a weight of 0",
+            "infinite scores cancel each other or have weight 0",
             remedy="replace them by finite ones",
         )
     return llr
@@ -280,8 +280,8 @@ def cross_validate_affine(
 ) -> np.ndarray:
     """Calibrate each trial with a map trained on other speakers only.
 
-    Speakers, of models and of segments together, are divided into folds. The trials between two folds (or within one)
-    are calibrated with a map trained on the trials without a speaker in either.
+    The speakers of models and segments are divided into folds. Trials between two folds (or within one) are calibrated
+    with a map trained on the trials of speakers outside these folds.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def cross_validate_affine(
     folds : int
         Number of folds, at least 3.
     seed : int
-        Deals the speakers.
+        Seed of the assignment of speakers to folds.
     names : tuple of str, optional
         Names of the systems, for errors.
     n_quality : int
@@ -315,7 +315,7 @@ def cross_validate_affine(
     Raises
     ------
     DataError
-        If shapes or options do not fit, there are fewer speakers than folds, or as for `train_affine`.
+        If shapes or options do not fit, if there are fewer speakers than folds, or as in `train_affine`.
     """
     check_index(scores=scores, labels=is_target)
     scores = _matrix(scores, "trials'", names)
@@ -323,10 +323,10 @@ def cross_validate_affine(
     is_target = truth_of(is_target)
     if folds < 3:
         raise DataError(
-            f"expected at least 3 folds, so that trials between two leave one to train on, got {folds}"
+            f"expected at least 3 folds, so that one remains for training when two are tested, got {folds}"
         )
     if len(is_target) != len(scores) or len(speakers) != len(scores):
-        raise DataError(f"expected a truth and two speakers for each of {len(scores)} trials")
+        raise DataError(f"expected a label and two speakers for each of {len(scores)} trials")
     both = np.concatenate(
         [speakers.names[speakers.models], speakers.names[speakers.segments]]
     ).astype(str)
@@ -378,7 +378,7 @@ def save_affine(
     affine : Affine
         See `train_affine`.
     quality : mapping of str to tuple of float, optional
-        The last columns, if they are of quality measures: the smallest and the largest number of training.
+        The last columns, if they are quality measures: the smallest and the largest value of each in training.
     """
     content: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, **affine.__dict__}
     if quality:
@@ -408,7 +408,7 @@ def load_affine(path: str | Path) -> Affine:
 
 
 def read_affine(path: str | Path) -> tuple[Affine, dict[str, tuple[float, float]]]:
-    """Return what `save_affine` wrote: the map, and the ranges of quality measures; errors as `load_affine`."""
+    """Return the map and the ranges of quality measures that `save_affine` wrote; errors as in `load_affine`."""
     content = load_json(path)
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         weights = tuple(map(float, content["weights"]))
@@ -439,13 +439,13 @@ class ChosenFusion:
         A weight for each system; 0 for removed systems.
     ridge : float
     llr : ndarray of shape (N,)
-        The training trials, each by weights that were trained on other folds.
+        Log-likelihood ratios of the training trials, each with weights trained on other folds.
     cllr : float [bit]
-        Cllr of `scores`.
+        Cllr of `llr`.
     alone : dict of str to float [bit]
         Cllr of each single system after calibration.
     tried : dict of float to float [bit]
-        The same for all systems, by the ridge.
+        Cllr of the fusion of all systems, by ridge.
     """
 
     affine: Affine
@@ -532,7 +532,7 @@ def choose_fusion(
     speakers: ArrayLike,
     names: Sequence[str],
 ) -> ChosenFusion:
-    """Train a fusion, and choose the ridge and the systems by folds of speakers.
+    """Train a fusion, choosing the ridge and the systems by cross-validation over folds of speakers.
 
     Parameters
     ----------
@@ -540,7 +540,7 @@ def choose_fusion(
         Finite scores of K systems.
     is_target : array_like of bool of shape (N,)
     folds : array_like of int of shape (N,)
-        At least two; no speaker has trials in two of them.
+        Fold of each trial, at least two; no speaker has trials in two of them.
     speakers : array_like of shape (N,)
         The speaker of each trial's model; costs are compared over speakers.
     names : sequence of str, length K
@@ -647,7 +647,7 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
 def _problem(
     rows: np.ndarray, is_target: np.ndarray, prior: float, ridge: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return rows with a column of ones, signs, weights of the trials, penalties, and the log odds of the prior."""
+    """Return the terms of the loss: rows with a column of ones, signs, trial weights, penalties, and prior log odds."""
     shares = np.where(is_target, prior / is_target.sum(), (1 - prior) / (~is_target).sum())
     penalty = np.append(np.full(rows.shape[1], ridge), 0.0)
     rows = np.column_stack([rows, np.ones(len(rows))])
@@ -663,7 +663,7 @@ def _minimise(
     log_odds: float,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimise the weighted logistic loss by Newton steps, halved until the loss falls; from 0 by default."""
+    """Minimise the weighted logistic loss by Newton steps, halved until the loss falls; the default start is 0."""
     solution = np.zeros(rows.shape[1])
     if start is not None:
         solution = start.copy()

@@ -19,8 +19,8 @@ The part of a segment's scores that is common to all models (a bad channel, a co
 about the enrolled speaker and is removed; their order stays. This is t-norm with the enrolled as the cohort, without
 the division, because deviations of few models are uncertain.
 
-Every segment must have been scored against the same models: the list is a full cross of models and segments, or falls
-into *blocks* that are, such as one for each sex, which are centred separately.
+Every segment must have been scored against the same models: the list is a full cross of models and segments, or
+consists of *blocks* that are full crosses, such as one for each sex, which are centred separately.
 
 References
 ----------
@@ -57,7 +57,7 @@ def closed_set_scores(scores: Scores) -> Scores:
     Parameters
     ----------
     scores : Scores
-        A full cross of models and segments, or blocks that are one, see `enrolled_blocks`; finite.
+        Finite scores of a full cross of models and segments, or of blocks that are full crosses, see `enrolled_blocks`.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     Raises
     ------
     DataError
-        If some segments share a part of their models: the list is no full cross, nor are its blocks.
+        If some segments share only some of their models: neither the list nor its blocks are full crosses.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def enrolled_blocks(trials: Trials) -> NDArray[np.int64]:
     if not whole or n_models.sum() != len(
         np.unique(trials.models)
     ):  # some model belongs to two blocks
-        text = "the trial list is no full cross of models and segments, nor does it fall into parts that are"
+        text = "the trial list is not a full cross of models and segments and does not fall into parts that are"
         raise DataError(text, remedy="score every segment against every model (of its sex)")
     return blocks.astype(np.int64)
 
@@ -135,7 +135,7 @@ def cohort_moments(
     ids : sequence of str, length N
         For messages.
     top : int, optional
-        Use the highest `top` of each row only; all if there are fewer.
+        Use only the highest `top` of each row, or all if there are fewer.
 
     Returns
     -------
@@ -156,14 +156,14 @@ def cohort_moments(
         raise DataError(f"the cohort has {scores.shape[1]} members: a deviation needs 2")
     if top is not None and top < scores.shape[1]:
         scores = np.partition(scores, scores.shape[1] - top, axis=1)[:, -top:]
-        scores.sort(axis=1)  # a partition has no defined order, on which the sums would depend
+        scores.sort(axis=1)  # sort fully: sums would depend on the undefined order of a partition
     mean = scores.mean(axis=1)
     deviation = scores.std(axis=1)
     flat = np.flatnonzero(is_negligible(deviation, mean))
     if len(flat):
         name = str(ids[flat[0]])
         raise DataError(
-            f"{len(flat)} with equal cohort scores alone, {name!r} among them: nothing to normalise by"
+            f"{len(flat)} have only equal cohort scores, {name!r} among them: their deviation is 0"
         )
     return mean, deviation
 
@@ -239,7 +239,7 @@ def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) ->
     top : int, optional
         Use the highest `top` cohort scores of each segment only; all by default.
 
-    Returns and errors as for `z_norm`, of segments.
+    Return value and errors are as for `z_norm`, with segments in place of models.
     """
     return normalise(scores, segments=_list_moments(scores, segment_cohort, "segment", top))
 
@@ -256,7 +256,7 @@ def s_norm(
     top : int, optional
         Use the highest `top` cohort scores of each model and of each segment only (300 is usual); all by default.
 
-    Returns and errors as for `z_norm` and `t_norm`.
+    Return value and errors are as for `z_norm` and `t_norm`.
     """
     models = _list_moments(scores, model_cohort, "model", top)
     return normalise(
@@ -298,7 +298,7 @@ def cohort_means(
 
 
 def _list_moments(trials: Trials, cohort: Scores, side: Side, top: int | None) -> Moments:
-    """Return the moments of each id of `trials`, from a list of cohort scores whose number may differ.
+    """Return the moments of each id of `trials` from a list of cohort scores, whose number may differ between ids.
 
     A cohort that shares models or segments with the trials gets a warning.
     """
@@ -337,7 +337,7 @@ def _list_moments(trials: Trials, cohort: Scores, side: Side, top: int | None) -
         deviation = np.sqrt(np.bincount(owners, (values - mean[owners]) ** 2, len(ids)) / counts)
     refuse(
         is_negligible(deviation, mean, share=share_of_sum(counts))[used],
-        "equal cohort scores alone",
+        "only equal cohort scores",
     )
     return mean, deviation
 

@@ -4,8 +4,8 @@
 regression (`evaluation.calibration.affine`), with quality measures if there are any (`evaluation.calibration.quality`).
 Both give a `Calibration` with two results:
 
-- its map, trained on all trials, for other trials: `Calibration.apply`;
-- the same trials, each by a map of other people: `Calibration.scores`. Speakers are divided into folds, and the trials
+- its map, trained on all trials, for other trials: `Calibration.apply`; - the same trials, each by a map trained on
+other people: `Calibration.scores`. Speakers are divided into folds, and trials
   between two folds get a map that was trained without the speakers of both.
 """
 
@@ -58,7 +58,9 @@ from spkbase.work import one_blas_thread
 
 logger = logging.getLogger(__name__)
 
-_DISTINCT = 0.9  # from this share of distinct scores on, equal ones are not chance
+_DISTINCT = (
+    0.9  # if at least this share of the scores is distinct, equal scores are not a coincidence
+)
 
 
 @one_line
@@ -71,10 +73,10 @@ class Calibration:
     affine : Affine
         Weights of the systems and then of the columns of quality measures, with their names, and the offset.
     ranges : mapping of str to tuple of float
-        Smallest and largest number of each column of quality measures in training, as of ``"log(min duration)"``.
+        Smallest and largest value in training of each column of quality measures, such as ``"log(min duration)"``.
     scores : Scores or ndarray of float64 of shape (N,), or None
-        Log-likelihood ratios of the training trials, each by a map of other speakers; None without folds, and where
-        the calibration was loaded.
+        Log-likelihood ratios of the training trials, each by a map trained on other speakers; None without folds, and
+        for a loaded calibration.
     """
 
     affine: Affine
@@ -174,12 +176,14 @@ class Calibration:
         return apply_affine(self.affine, values)
 
     def _doubt_units(self, columns: NDArray[np.float64]) -> None:
-        """Warn of columns most of whose numbers lie further beyond those of training than these spread."""
+        """Warn of columns of which most values exceed the training range by more than its width."""
         for (name, (low, high)), numbers in zip(self.ranges.items(), columns.T, strict=True):
             spread = high - low
             floor = low - spread
             if low > 0:
-                floor = max(floor, low * low / high)  # as far below as a spread of factors
+                floor = max(
+                    floor, low * low / high
+                )  # as far below, in ratio, as the range of training reaches
             n_beyond = int(((numbers < floor) | (numbers > high + spread)).sum())
             if spread > 0 and 2 * n_beyond > len(numbers):
                 text = (
@@ -188,19 +192,19 @@ class Calibration:
                 logger.warning(text, name, n_beyond, len(numbers), low, high)
 
     def _n_seen(self, scores: NDArray[np.float64], trials: Trials | None) -> int:
-        """Return how many trials were trained on, by their ids, or by most of their scores under other ids."""
+        """Return how many trials were in training: those with the same ids, or with the same scores under other ids."""
         if self._training is None:
             return 0
         trained, own = self._training
         n_seen = int(np.isin(scores, trained).sum())
         if 2 * n_seen < len(scores) or len(np.unique(trained)) < _DISTINCT * len(trained):
-            n_seen = 0  # by chance
+            n_seen = 0  # coincidences
         if own is not None and trials is not None:
             n_seen = max(n_seen, int((find_rows(trials, own) >= 0).sum()))
         return n_seen
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON, with all digits and without `scores`; `load_calibration` reads it."""
+        """Write the calibration as JSON, with all digits but without `scores`; `load_calibration` reads it."""
         save_affine(path, self.affine, self.ranges)
 
 
@@ -275,26 +279,27 @@ def fuse(
     systems : mapping of str to Scores or array_like of shape (N,), array_like of shape (N, K), or data frame
         Scores of K systems. `Scores` are joined with the key by their ids.
     key : Key, array_like of bool or of str of shape (N,), or scores of the nontarget trials
-        The truth of each trial; with scores of the nontarget trials `systems` are those of the target trials.
+        The truth of each trial; or scores of the nontarget trials, and then `systems` holds those of the target trials.
     labels : array_like of bool, of 0 and 1, or of str, of shape (N,), optional
         The truth of each row, in the place of the key.
     scores, label, model, segment : sequence of str, and str, optional
         Columns of a data frame: the scores of each system, the labels, and the ids if there are any; those of labels
         and ids have known names by default.
     speakers : mapping of str to str, callable, or str, or a pair of them, optional
-        Speaker of each model and segment: a map, a function of the id, or a sign such as ``"/"``; a pair has those of
-        models and those of segments. By default ids are speakers if they look like it. Trials without ids need a pair
-        of arrays of shape (N,).
+        Speaker of each model and segment: a map, a function of the id, or a separator such as ``"/"``; in a pair, the
+        first is for models and the second for segments. By default ids are taken as speakers if they look like it.
+        Trials without ids need a pair of arrays of shape (N,).
     quality : mapping of str to measures, optional
-        Quality measures by name, such as ``{"duration": {id: seconds}}``: a number of each model and segment by id; or
-        a pair of these, as `cohort_means` gives it.
+        Quality measures by name, such as ``{"duration": {id: seconds}}``: a number for each model and segment id; or a
+        pair of these, as `cohort_means` returns.
     quality_columns : str, or sequence of str, optional
-        Columns that they form, such as ``"log(min duration)"``; by default ``"min NAME"`` and ``"max NAME"`` of each.
-        See `evaluation.calibration.quality`.
+        Columns to form from the measures, such as ``"log(min duration)"``; by default ``"min NAME"`` and ``"max NAME"``
+        of each. See `evaluation.calibration.quality`.
     folds : int
-        Folds of speakers, at least 3, by which `Calibration.scores` are made; 0 makes none, and needs no speakers.
+        Folds of speakers, at least 3, by which `Calibration.scores` are made; 0 omits these scores, and needs no
+        speakers.
     seed : int
-        Deals the speakers into folds.
+        Seed of the assignment of speakers to folds.
     prior : float
         Target prior to train for, strictly between 0 and 1.
     ridge : float
@@ -310,7 +315,7 @@ def fuse(
     Raises
     ------
     DataError
-        If the arguments do not go together, speakers are not known, a score or a measure is missing or not finite, or
+        If the arguments do not fit together, speakers are unknown, a score or a measure is missing or not finite, or
         as `train_affine` and `cross_validate_affine`.
 
     Examples
@@ -343,7 +348,7 @@ def fuse(
     if folds:
         doubt = doubt_speakers(trials, **maps)
         if doubt is not None:
-            remedy = "give speakers={id: speaker, ...}, a function or a sign such as '/'; folds=0 needs none"
+            remedy = "give speakers={id: speaker, ...}, a function or a separator such as '/'; folds=0 needs none"
             raise doubt.error(remedy)
         people = find_speakers(trials, **maps)
     trained = train_calibration(
@@ -404,7 +409,7 @@ def train_calibration(
     rows = np.column_stack([values, columns_of_trials(quality, columns, key)])
     names = (*names, *columns)
     if names == ("score",):
-        names = ()  # the calibration of a system without a name fits any
+        names = ()  # a calibration trained on an unnamed system applies to any system
     counted = np.arange(len(rows))
     if missing == "reject":
         counted = np.flatnonzero((values > -np.inf).all(axis=1))

@@ -1,8 +1,8 @@
 """Quality measures of recordings as columns of a calibration or a fusion [1]_ [2]_.
 
-A score means less where a recording is short or noisy. A *measure* has a number for each recording: seconds of speech,
-signal-to-noise ratio, norm of the vector, mean score against a cohort. A trial has two recordings; a *column* makes
-one number of them, and is named by its formula:
+A score means less where a recording is short or noisy. A *measure* is a number for each recording: seconds of speech,
+signal-to-noise ratio, norm of the vector, mean score against a cohort. A trial has two recordings; a *column* combines
+their two values into one, and is named by its formula:
 
 ==========================================  =========================================================
 column                                      number of a trial
@@ -121,7 +121,7 @@ def read_quality(paths: Sequence[str | Path]) -> dict[str, dict[str, float]]:
     Parameters
     ----------
     paths : sequence of path
-        The name of a file is that of its measure; files of one name, such as two `utt2dur`, are joined.
+        Each file is named after its measure; files with the same name, such as two `utt2dur`, are joined.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def read_quality(paths: Sequence[str | Path]) -> dict[str, dict[str, float]]:
     Raises
     ------
     DataError
-        With the file: no number, or an id with two numbers.
+        With the file, if a value is not a number, or an id has two values.
     """
     measures: dict[str, dict[str, float]] = {}
     for path in paths:

@@ -1,5 +1,5 @@
-"""VoicePrivacy challenges: scores of whole challenges assessed, result and rank files of 2022 to 2026 read and
-written, systems ranked by utility within each minimum EER."""
+"""VoicePrivacy challenges: assessment of the scores of a whole challenge, result and rank files of 2022 to 2026, and
+ranking of systems by utility within each minimum EER."""
 
 from evaluation.challenges.baselines import (
     BASELINES,

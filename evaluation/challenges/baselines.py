@@ -1,8 +1,8 @@
 """Official figures of the baselines of VoicePrivacy 2022, 2024 and 2026, and the names of their files.
 
-The challenges publish the results of each baseline in a file named after its anonymiser, ``result_for_rank_nac``
-for B4. Names that do not follow the order of the numbers are easily exchanged, so a label that contradicts the name of
-such a file is refused.
+The challenges publish the results of each baseline in a file named after its anonymiser, ``result_for_rank_nac`` for
+B4. Their names do not follow the order of the baselines' numbers and are easily confused, so a label that contradicts
+the name of such a file is refused.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def baseline_figures(challenge: str) -> dict[str, tuple[ChallengeFigure, ...]]:
     Returns
     -------
     dict of str to tuple of ChallengeFigure
-        By the name of the baseline: EER of each list, WER, UAR, and for 2022 the correlation of pitch (``F0``), dev and
-        test, as fractions of 1.
+        Figures by name of the baseline, as fractions of 1: EER of each list, WER, UAR, and for 2022 the correlation of
+        pitch (``F0``), for dev and test.
 
     Raises
     ------
@@ -142,12 +142,12 @@ def official_name(path: str | Path) -> str:
 
 
 def check_label(path: str | Path, label: str) -> None:
-    """Check that the label of a file is no other baseline than the one that its name stands for.
+    """Check that the label of a file does not name another baseline than the file's name does.
 
     Raises
     ------
     DataError
-        If it is.
+        If it does.
     """
     official = official_name(path)
     baselines = {row["system"] for row in _rows()}

@@ -1,4 +1,4 @@
-"""Files ``result_for_rank<suffix>`` of VoicePrivacy 2024 and 2026, read, and written as pandas prints them.
+"""Reading and writing of the files ``result_for_rank<suffix>`` of VoicePrivacy 2024 and 2026, in pandas' printed form.
 
     ---- Time: 29-03-24_11:24 ----
 
@@ -6,10 +6,10 @@
       dataset split gender enrollment     trial     EER
     0   libri   dev      f   original  original  10.511
 
-The file is made of sections: a line of the time now and then, a title, and a table as pandas prints a data frame, its
-row numbers first. ``SER results`` has a second line of column names below the first. Numbers are percent. Track 2 of
-2026 has a section ``ASV_eval^anon results`` for each language, also without row numbers. Files that were edited by hand
-(other blanks, times left out) are read too; files are written in the regular form.
+The file is made of sections: an optional line with the time, a title, and a table as pandas prints a data frame,
+beginning with the row numbers. ``SER results`` has a second line of column names below the first. Numbers are percent.
+Track 2 of 2026 has a section ``ASV_eval^anon results`` for each language, also without row numbers. Files that were
+edited by hand (other blanks, times left out) are read too; files are written in the regular form.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Section:
     rows : sequence of dict of str to str or float
         Cells of each row by column, in the order of the columns. Numbers in percent.
     index : sequence of int, optional
-        The number of each row, 0, 1, ... by default; empty for a table without.
+        The number of each row, 0, 1, ... by default; empty for a table without row numbers.
     time : str, optional
         The time that is given before the title, as ``29-03-24_11:24``.
     """
@@ -122,8 +122,8 @@ def read_rank_file(path: str | Path) -> list[Section]:
     Raises
     ------
     DataError
-        With file and line: a line that is no part of a table, a row of another length, no number where one is expected,
-        a section that lacks a column; a repeated row; no section at all.
+        With file and line, if a line belongs to no table, a row has another length, a number is malformed, a section
+        lacks a column or repeats a row, or there is no section.
     """
     path = Path(path)
     sections = []
@@ -134,7 +134,7 @@ def read_rank_file(path: str | Path) -> list[Section]:
             names = (title, *(cell for cell in row.values() if isinstance(cell, str)))
             if title in COLUMNS and first_lines.setdefault(names, number) < number:
                 text = f"repeats line {first_lines[names]}: {' '.join(names[1:])}"
-                raise DataError(text, file=path, line=number, remedy="leave one of them")
+                raise DataError(text, file=path, line=number, remedy="remove one of them")
         sections.append(Section(title, rows, index, time))
     return sections
 
@@ -194,7 +194,7 @@ def _table(
 
 
 def _is_without_index(body: Lines, n_columns: int) -> bool:
-    """Return whether no row begins with its number; a first one that ends with a word is a second header line."""
+    """Return whether no row begins with its number; a first row that ends with a word is a second header line."""
     if not _NUMBER.match(body[0][1][-1]):
         return False
     return all(len(cells) == n_columns and not _INDEX.fullmatch(cells[0]) for _, cells in body)

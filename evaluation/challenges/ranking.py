@@ -2,15 +2,15 @@
 
 Conventions
 -----------
-A condition is a minimum EER of the semi-informed attacker (10, 20, 30 and 40 % in VoicePrivacy 2024; 15, 20, 25 and
-30 % in 2022). A system takes part in each condition that it reaches (``reached``), or only in the highest one
-(``highest``); the plans can be read either way. Within a condition systems are ordered by each utility. Equal
-values share a place.
+A condition is a minimum EER of the semi-informed attacker (10, 20, 30 and 40 % in VoicePrivacy 2024; 15, 20, 25 and 30
+% in 2022). A system takes part in each condition that it reaches (``reached``), or only in the highest one
+(``highest``); the challenges' evaluation plans can be read either way. Within a condition systems are ordered by each
+utility. Equal values share a place.
 
-Two systems tie where the interval of the difference of their utilities holds 0. It is made of their two intervals
-[1]_. By default it is that of systems measured on different data; on the same data, where errors of two systems go
-together, it errs on the side of ties, and `OrderingRule.correlation` may say how much they go together. From the ties
-follow the best and the worst place that a system may truly have. Without intervals nothing is known about ties.
+Two systems tie where the interval of the difference of their utilities holds 0. It is made of their two intervals [1]_.
+By default it is that of systems measured on different data; on the same data, where the errors of two systems are
+correlated, it errs on the side of ties, and `OrderingRule.correlation` may state the correlation. From the ties follow
+the best and the worst place that a system may truly have. Without intervals nothing is known about ties.
 
 References
 ----------
@@ -56,13 +56,13 @@ class ComparedSystem:
     utilities : dict of str to Interval
         By name: ``wer`` and ``uar``, fractions of 1, and others of `LOWER_IS_BETTER`.
     notes : tuple of str
-        Where the numbers are from.
+        Sources of the numbers.
     sets : tuple of str
-        Sets and sexes that the EER is of; empty where they are not known.
+        Sets and sexes on which the EER was measured; empty if unknown.
     attacker : str
         Attacker and definition of the EER, as far as the file states them.
     broken : str
-        Why its EER is no measure of privacy, so that it reaches no target; blank where it does.
+        Why its EER does not measure privacy, so that it reaches no target; empty if there is no such reason.
     """
 
     name: str
@@ -83,7 +83,7 @@ class OrderingRule:
     ----------
     name : str
     targets : tuple of float
-        Minimum EERs, rising, fractions of 1.
+        Minimum EERs in ascending order, as fractions of 1.
     utilities : tuple of str
         Utilities to order by.
     assignment : {"reached", "highest"}
@@ -112,7 +112,7 @@ class OrderingRule:
         unknown = [name for name in (*self.utilities, *self.least) if name not in LOWER_IS_BETTER]
         if unknown or not self.utilities:
             raise DataError(
-                f"expected utilities among {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}"
+                f"expected utilities out of {', '.join(LOWER_IS_BETTER)}, got {unknown or 'none'}"
             )
 
 
@@ -131,7 +131,7 @@ class Entry:
     ----------
     system : str
     place : int
-        By the values as they are, from 1.
+        Rank by the observed values, from 1.
     best, worst : int
         Range of ranks that the intervals allow; 0 without intervals.
     value : Interval
@@ -139,7 +139,7 @@ class Entry:
     ties : tuple of str
         Systems that it is indistinguishable from.
     reason : str
-        The place in a sentence.
+        A sentence that explains the rank.
     """
 
     system: str
@@ -193,7 +193,7 @@ def order_systems(systems: Sequence[ComparedSystem], rule: OrderingRule) -> list
     Raises
     ------
     DataError
-        If there is no system, two have one name, or a number is undefined.
+        If there is no system, two have the same name, or a number is undefined.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def _sign(utility: str) -> int:
 
 
 def difference(first: Interval, second: Interval, correlation: float = 0.0) -> Interval:
-    """Return the first number minus the second, with an interval made of their two intervals.
+    """Return the first number minus the second, with an interval computed from their two intervals.
 
     With gap d = a - b and r the correlation of their errors, the lower end is d - sqrt(x**2 + y**2 - 2 r x y), where
     x = a - (lower end of a) and y = (upper end of b) - b; the upper end likewise [1]_.
@@ -299,7 +299,7 @@ def orders_to_dict(
 def order_rows(orders: Sequence[SystemOrder]) -> list[dict[str, str]]:
     """Return a row for each minimum EER, with the systems that reach it by each utility, the best one first.
 
-    A rate is in per cent; behind it are the best and the worst place that the intervals allow, where these differ.
+    A rate is in per cent, followed by the best and the worst place that the intervals allow, if these differ.
 
     Examples
     --------

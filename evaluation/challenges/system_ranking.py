@@ -62,7 +62,10 @@ class SystemRanking:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the EERs come from different attackers or definitions; files that state none are a toolkit's."""
+        """Whether the EERs come from different attackers or definitions.
+
+        Files that name no attacker are a toolkit's.
+        """
         attackers = {system.attacker for system in self.systems}
         return len(attackers) > 1 and attackers != {OFFICIAL, NOT_STATED}
 
@@ -72,7 +75,9 @@ class SystemRanking:
         warnings = []
         sets = {system.sets for system in self.systems if system.sets}
         if len(sets) > 1:
-            warnings.append("the EERs are of different sets, so the systems cannot be compared")
+            warnings.append(
+                "the EERs were measured on different sets, so the systems cannot be compared"
+            )
         if self.is_mixed:
             warnings.append(MIXED)
         for system in self.systems:
@@ -129,9 +134,9 @@ def rank_systems(
     split, average, datasets
         Which EERs and utilities count; see `read_system`.
     baselines : str
-        Also rank the baselines of this challenge, see `evaluation.challenges.BASELINES`; their figures are here.
+        Also rank the baselines of this challenge, see `evaluation.challenges.BASELINES`; their figures are built in.
     utility_from : dict of str to path, optional
-        Name of a system, or "" for the only one, to a file whose utilities it gets in place of its own, such as the
+        For the name of a system, or "" for the only one, a file whose utilities replace its own, such as the
         ``result_for_rank`` that the challenge's toolkit wrote for the same speech.
 
     Returns
@@ -143,13 +148,13 @@ def rank_systems(
     ------
     DataError
         If names and files differ in number, the rule is unknown or inconsistent, a file is malformed, two systems have
-        one name, or a label names another baseline than the file is of.
+        the same name, or a label names another baseline than the file does.
     """
     if not files and not baselines:
         raise DataError("no system to rank")
     if isinstance(rule, str):
         if rule not in RULES:
-            raise DataError(f"expected a rule among {', '.join(RULES)}, got {rule!r}")
+            raise DataError(f"expected one of the rules {', '.join(RULES)}, got {rule!r}")
         rule = RULES[rule]
     names = names or [""] * len(files)
     if len(names) != len(files):
@@ -191,7 +196,7 @@ def _give_utility(
         name = names[0]
     if name not in names:
         text = f"utility for the system {name!r}: expected one of {', '.join(names)}"
-        raise DataError(text, file=source, remedy="say whose it is: SYSTEM=FILE")
+        raise DataError(text, file=source, remedy="name its system: SYSTEM=FILE")
     measured = measured_utility(source, split=selection["split"], datasets=selection["datasets"])
     place = names.index(name)
     system = systems[place]
@@ -208,7 +213,7 @@ def _with_distinct_names(
     files: Sequence[str | Path],
     others: Sequence[ComparedSystem],
 ) -> list[ComparedSystem]:
-    """Add the folder of the file to names that are repeated, or those of others."""
+    """Add the folder of the file to names that are repeated or equal the name of another system."""
     counts = Counter(system.name for system in (*systems, *others))
     renamed = []
     for system, path in zip(systems, files, strict=True):

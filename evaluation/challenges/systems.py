@@ -1,8 +1,8 @@
 """Systems read from ``result_for_rank*`` of 2024, our ``results.json``, or summaries of 2022.
 
-Every file is read as rows: a figure for each measure, set, list of speakers and condition. One EER and one of each
-utility of a system come of them, for an order (`evaluation.challenges.ranking`), a table and a chart. Files of the
-challenges hold rates without intervals, and do not state whose EER they hold; ours do.
+Every file is read as rows: a figure for each measure, set, list of speakers and condition. From these, one EER and one
+value of each utility are computed for an order (`evaluation.challenges.ranking`), a table and a chart. Files of the
+challenges hold rates without intervals and do not name the attacker; ours do.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ChallengeFigure:
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:
-        """What the figure measures, and where, without its value."""
+        """The figure without its value: measure, set, speakers and condition."""
         return self.measure, self.dataset, self.split, self.speakers, self.condition
 
     @property
@@ -168,8 +168,8 @@ def figures_of_results(
 ) -> tuple[ChallengeFigure, ...]:
     """Return the EER of each condition, by the named attacker or else the strongest, and the utilities.
 
-    The attacker and the reading that the results name for a challenge; where they name none, the strongest attacker by
-    the ROC convex hull, with the interval of the minimum over attackers.
+    The attacker and the definition of the EER are those that the results name for a challenge. If they name none, the
+    strongest attacker by the ROC convex hull is taken, with the interval of the minimum over attackers.
     """
     named = results.protocol.attacker
     counts = Counter(row.identity[:3] for row in results.conditions)
@@ -259,8 +259,8 @@ def read_system(
     average : {"mean", "least"}
         EER of a system: the mean over sets and sexes, or the least of them.
     datasets : sequence of str
-        Sets whose EER and WER count, by the names of rank files (``libri``, ``en``); all by default. Emotions have sets
-        of their own, and count in each case.
+        Sets whose EER and WER count, by the names of rank files (``libri``, ``en``); all by default. Emotions have
+        their own sets and always count.
 
     Raises
     ------
@@ -298,15 +298,15 @@ def system_of_figures(
     average: Literal["mean", "least"] = "mean",
     datasets: Sequence[str] = (),
 ) -> ComparedSystem:
-    """Return the system of which these figures are.
+    """Return the system that has these figures.
 
     Parameters
     ----------
     figures : sequence of ChallengeFigure
     name, attacker : str
-        Of the system, and whose EERs the figures are.
+        Names of the system and of the attacker whose EERs are given.
     source : str
-        Where they are from, for notes and errors.
+        Source of the figures, for notes and errors.
     weights : dict of str to float, optional
         Weights of sets in the EER.
     split, average, datasets
@@ -339,7 +339,7 @@ def _compared(
         raise DataError(text, file=source, remedy=remedy)
     eer, note = _eer_of(lists, average, content.weights)
     notes = [f"{source}: {note}"]
-    if not content.is_ours:  # our results state the attacker themselves
+    if not content.is_ours:  # our results name the attacker themselves
         notes += _too_weak(lists, figures)
     utilities = _utilities(figures)
     undefined = [measure.upper() for measure, rate in utilities.items() if not rate.known]
@@ -385,7 +385,7 @@ def _eer_of(
 def _attacker_of(
     protocols: Sequence[Mapping[str, Any]], lists: Mapping[str, ChallengeFigure]
 ) -> str:
-    """Return the attacker that a file states, with its reading, else how many were tried."""
+    """Return the attacker that a file names, with the definition of the EER, or else how many attackers were tried."""
     for protocol in reversed(protocols):
         if protocol:
             return f"{protocol['attacker']} ({protocol['reading']})"
@@ -443,12 +443,12 @@ def _utilities(figures: Sequence[ChallengeFigure]) -> dict[str, Interval]:
 def measured_utility(
     path: str | Path, *, split: str = "test", datasets: Sequence[str] = ()
 ) -> dict[str, Interval]:
-    """Return the utilities of anonymised speech in a rank file or ``results.json``; it need have no EER.
+    """Return the utilities of anonymised speech in a rank file or ``results.json``; the file may lack an EER.
 
     Raises
     ------
     DataError
-        If the file is malformed, or holds no utility of the split.
+        If the file is malformed, or has no utility in the split.
     """
     path = _file(path)
     figures = _content_of(path).figures
@@ -510,7 +510,7 @@ def _broken(lists: Mapping[str, ChallengeFigure]) -> str:
 def _together(
     measures: Sequence[Interval], average: str = "mean", weights: Sequence[float] = ()
 ) -> Interval:
-    """Combine the figures of sets and sexes: their mean, plain or weighted, taken as independent, or their minimum."""
+    """Combine the figures of sets and sexes, taken as independent: the mean, plain or weighted, or the minimum."""
     if average == "least":
         return min(measures, key=lambda measure: measure.value)
     shares = [weight / sum(weights) for weight in weights] or [1 / len(measures)] * len(measures)
@@ -605,10 +605,10 @@ def plot_systems(
     systems : sequence of ComparedSystem
         Each chart shows the systems with its utility.
     path : path
-        The file to write, ``.png``, ``.pdf``, ``.svg``, ``.tex`` or ``.pgf``; for several utilities each has its name
-        before the extension, as in ``systems_wer.png``.
+        The file to write, ``.png``, ``.pdf``, ``.svg``, ``.tex`` or ``.pgf``; with several utilities, the name of each
+        is inserted before the extension, as in ``systems_wer.png``.
     utilities : sequence of str
-        Rates among ``wer``, ``cer`` and ``uar``; others are no rates and are left out.
+        Rates to plot: ``wer``, ``cer`` and ``uar``; utilities that are not rates are left out.
     targets : sequence of float
         Minimum EERs, as fractions; drawn as the edges of bands.
 

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 WEIGHTS: Mapping[str, float] = {"libri": 0.25, "vctk": 0.20, "vctk_common": 0.05}
 
 _N = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf|nan)"
-# lines of results by the start of their header; groups are measures
+# lines of results, by a pattern of their header whose groups are the measures
 _LINES = (
     ("ASV-", rf"EER: (?P<eer>{_N})%"),
     ("ASV-", rf"Cllr \(min/act\): (?P<min_cllr>{_N})/(?P<cllr>{_N})"),
@@ -142,7 +142,7 @@ def recompute_averages(
     """Compute the averages of VoicePrivacy 2022 from the single results, named as in summaries.
 
     EER, pitch correlation and gain are averaged by corpus and sex with the weights, word error rates plainly over the
-    corpora. An average whose sets are not all there is left out.
+    corpora. Averages that lack a set are left out.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class ScoreList:
     Attributes
     ----------
     name : str
-        Team and system, whose it is.
+        Names of team and system.
     corpus, split, sex : str
         Data of the trials; the corpus with its subset, as in ``vctk_common``.
     dataset : str
@@ -231,7 +231,7 @@ class ScoreList:
     condition : str
         Whether enrolment and trials are anonymised: ``o-o``, ``o-a`` or ``a-a``.
     scores, key : Path
-        Where they lie.
+        Paths of the files.
     """
 
     name: str
@@ -252,7 +252,7 @@ class Assessment:
     Attributes
     ----------
     source : ScoreList
-        Which scores.
+        Origin of the scores.
     scores : SortedScores
         The scores, sorted.
     values : dict of str to float
@@ -286,7 +286,8 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     Raises
     ------
     DataError
-        If nothing is found, a name has another form, a key is missing, or two lists are of the same set; all at once.
+        With all problems: no list is found, a name has another form, a key is missing, or two lists belong to the same
+        set.
     """
     results = Path(results)
     keys = Path(keys)
@@ -313,7 +314,7 @@ def find_score_lists(results: str | Path, keys: str | Path) -> list[ScoreList]:
     if not lists:
         remedy = "expected TEAM/SYSTEM/results*/ASV-<enrol>-<trial>/scores below it"
         remedy += ", or asv_anon*/<enrol>-<trial>/scores"
-        raise DataError("no list of scores was found", file=results, remedy=remedy)
+        raise DataError("no list of scores found", file=results, remedy=remedy)
     return list(lists.values())
 
 
@@ -375,7 +376,7 @@ def assess(
     assessed = []
     warnings: list[logging.LogRecord] = []
     of_speakers = logging.getLogger("evaluation.trials.speakers")
-    keep: Any = warnings.append  # each list would repeat them: kept, but not shown
+    keep: Any = warnings.append  # every list would repeat the warnings: they are kept but not shown
     of_speakers.addFilter(keep)
     try:
         for listed in lists:
@@ -426,7 +427,7 @@ def write_challenge(
     systems = sorted({assessment.source.name for assessment in assessed})
     if len({name.replace("/", "-") for name in systems}) < len(systems):
         raise DataError(
-            "two systems would get files of one name", remedy="rename a team or a system"
+            "two systems would get files of the same name", remedy="rename a team or a system"
         )
     # by system, sex, set and condition; original speech before anonymised
     assessed = sorted(assessed, key=lambda listed: listed.source.condition, reverse=True)

@@ -30,7 +30,7 @@ from spkbase.errors import DataError, errors_of
 
 logger = logging.getLogger(__name__)
 
-_EXCHANGED = 1.0  # improvement by another order, in interquartile ranges
+_EXCHANGED = 1.0  # least improvement by another order of systems that raises a warning, in interquartile ranges
 
 _out_option = path_option(
     "-o", "--output", required=True, help="Scores to write; the extension says how."
@@ -93,7 +93,9 @@ def convert(
             raise click.UsageError(f"the {form.name} form holds {' and '.join(form.kinds)} only")
         formats.write_as(destination, kind, content, form)
     elif kind == "trials":
-        raise click.UsageError("a list of trials has one order: --to is for scores and keys")
+        raise click.UsageError(
+            "a list of trials has only one column order: --to is for scores and keys"
+        )
     else:
         key = None
         if key_path is not None:
@@ -186,7 +188,7 @@ class Training:
     model_cohort, segment_cohort : Path or None
         Scores against a cohort, whose mean is a measure.
     top : int
-        How many of the highest are averaged.
+        Number of highest cohort scores that are averaged.
     reader : shared.Reader
         How scores and keys are read.
     output : Path
@@ -340,7 +342,7 @@ def _calibrate(
     folds: int,
     training: Training,
 ) -> None:
-    """Calibrate one system or fuse several, by a map trained on a key, by several of its folds, or by a saved map."""
+    """Calibrate one system or fuse several, by a map trained on a key, by maps of its folds, or by a saved map."""
     shared.warn_of_repeats(paths)
     shared.warn_of_repeats(train_paths)
     reader = training.reader
@@ -390,7 +392,7 @@ def _trained(
         if folds:
             speakers = _speakers_of_folds(trials, training.maps)
         elif len(paths) == 1:
-            # joins again for its warnings
+            # repeat the join for its warnings
             reader.split((scores[0], trials), learnt_from[0], key_path)
         calibration = maps_of_scores.train_calibration(
             rows,

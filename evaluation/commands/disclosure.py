@@ -18,7 +18,7 @@ from spkbase.console import Command, choice_option, path_option, together, worke
 from spkbase.errors import errors_of
 from spkbase.files import format_table
 
-# by the keys of the report; N stands for a number, which the title repeats
+# titles by key of the report; N stands for a number, which the title repeats
 _TITLES = {
     "eer": ("equal error rate (chance 50)", "%"),
     "linkability.N": ("found among {} people (linkability)", "%"),
@@ -103,7 +103,7 @@ def disclosure(
     if (column is None) != (metadata is None):
         raise click.UsageError("expected --by COLUMN together with --metadata FILE")
     values, truth = reader.read(scores, key)
-    reader.joined((values, truth), scores, key)  # with its errors, which name places in the files
+    reader.joined((values, truth), scores, key)  # join first: its errors name lines of the files
     options: dict[str, Any] = {}
     if background is not None:
         options["background"] = reader.read(*background)
@@ -152,7 +152,7 @@ def _page(overview: linkage.DisclosureOverview) -> str:
 def _numbers(
     report: dict[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Yield the numbers of a report with their keys; a number alone has no interval."""
+    """Yield the numbers of a report with their keys; a plain number has no interval."""
     for name, part in report.items():
         if isinstance(part, float):
             yield (*path, name), {"value": part}

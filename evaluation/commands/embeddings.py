@@ -329,7 +329,7 @@ def align(
     nargs=2,
     metavar="INSIDE OUTSIDE",
     help="Original vectors that an attacker has, of people whose --anonymised speech is published with the attributes, "
-    "and of others: add what is inferred of the former beyond the latter.",
+    "and of others: add what is inferred about the former beyond the latter.",
 )
 @shared.segment_speakers_option
 @choice_option(
@@ -482,7 +482,7 @@ def _linked_sides(original: Embeddings, anonymised: Embeddings, files: tuple[Pat
 
 
 def _check_training(training: _Pair, linked: _Pair, file: Path, *, own_pairs: bool) -> None:
-    """Check that no vectors are both trained on and linked.
+    """Check that no vector is used both for training and for linking.
 
     Training pairs may contain the original vectors that are linked to, since the attacker has them.
     """
@@ -515,6 +515,8 @@ def _check_dimensions(linked: _Pair, kinds: Sequence[str], file: Path) -> None:
     same = [kind for kind in kinds if kind not in ("orthogonal", "ridge")]
     if dimensions[0] != dimensions[1] and same:
         got = " and ".join(map(str, dimensions))
-        text = f"expected as many dimensions on both sides for {', '.join(same)}, got {got}"
+        text = (
+            f"expected the same number of dimensions on both sides for {', '.join(same)}, got {got}"
+        )
         remedy = "use one extractor for both, or --alignment orthogonal or ridge alone"
         raise DataError(text, file=file, remedy=remedy)

@@ -104,14 +104,14 @@ def validate(
 ) -> None:
     """Validate likelihood ratios after the consensus of 2021: Cllr, Tippett plot, intervals, and bounds.
 
-    The scores are natural log-likelihood ratios; of base 10 with --llr-base 10, which their size cannot tell. Bounds
-    and devPAV are always printed in base 10. docs/forensics.md says what to state.
+    The scores are natural log-likelihood ratios; with --llr-base 10 they are to base 10, which the values themselves do
+    not reveal. Bounds and devPAV are always printed in base 10. docs/forensics.md says what to state.
 
     Example:
       spkver-eval validate -s scores.txt -k key.txt --segment-speakers utt2spk -o validation.html
     """
     read = reader.read(scores, key)
-    classes = reader.split(read, scores, key)  # with its errors, which name places in the files
+    classes = reader.split(read, scores, key)  # split first: its errors name lines of the files
     with errors_of(key or scores):
         result = forensics.validate(
             *read,

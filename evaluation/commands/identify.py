@@ -68,7 +68,7 @@ def identify(
         raise click.UsageError("the answers of --output need --threshold")
     if reader.scores.distances:
         click.echo("distances count as negative scores, and so do thresholds", err=True)
-    # the base of ratios changes no answer: thresholds are those of the file
+    # the base of ratios changes no answer: thresholds use the units of the file
     reader = replace(reader, scores=replace(reader.scores, llr_base=math.e))
     if output is not None and threshold is not None:
         with errors_of(scores):
@@ -80,7 +80,7 @@ def identify(
         if key is None:
             return
     read = reader.read(scores, key)
-    reader.joined(read, scores, key)  # with its errors, which name places in the files
+    reader.joined(read, scores, key)  # join first: its errors name lines of the files
     with errors_of(key or scores):
         result = linkage.identification(
             *read,

@@ -205,7 +205,7 @@ def linkability(
     if config is not None:
         source = linkage.read_linkability_config(config)
         if vectors.enroll is not None or vectors.test is not None:
-            raise click.UsageError("--config names the embeddings: give no --enroll and --test")
+            raise click.UsageError("--config names the embeddings: leave out --enroll and --test")
         vectors = replace(vectors, enroll=source.enroll, test=source.test)
         if source.seed is not None:
             choice = "random"
@@ -226,7 +226,7 @@ def linkability(
     if averaging.choice == "random" and not has_vectors:
         raise click.UsageError("--choice random needs embeddings: --enroll FILE with --test FILE")
     if known is not None and ranks is not None:
-        raise click.UsageError("--side needs embeddings or scores: --ranks holds ranks alone")
+        raise click.UsageError("--side needs embeddings or scores: --ranks holds only ranks")
     if ranks is not None:
         ranked = linkage.read_rank_tables(ranks, utterances)
     elif scores is not None:
@@ -376,7 +376,7 @@ def _rank_scores(
     if scores.suffix == ".pt" and key is None:
         if len(utterances) > 1:
             raise click.UsageError(
-                "a matrix of similarities is for one number of utterances: give it"
+                "a matrix of similarities is for one number of utterances: give that number"
             )
         if side is not None:
             raise click.UsageError("--side needs ids, which a matrix of similarities lacks")

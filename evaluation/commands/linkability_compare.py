@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ _RESAMPLES = 500
 _MOST_BANDS = 6
 _MOST_ROWS = 100
 
-# heading: attribute of an agreement, and its format
+# by heading of a column: attribute of an agreement, and its format
 _COLUMNS = {
     "Jaccard": ("jaccard", ".3f"),
     "chance": ("chance", ".3f"),
@@ -76,30 +77,34 @@ def linkability_compare(
       spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared
     """
     tables = read_runs(runs)
-    everything = {}
-    conditions = {}
-    known = set()
+    levels = {
+        condition: {level for factor, level in condition if factor != linkage.UTTERANCES}
+        for condition in tables
+    }
+    known = set(chain.from_iterable(levels.values()))
+    of_speakers = {}
     for condition, ranks in tables.items():
         over_sizes = linkage.linkability_over_sizes(ranks, ties=ties)
-        everything[condition] = linkage.by_speaker(ranks.speakers, over_sizes)
-        levels = {level for factor, level in condition if factor != linkage.UTTERANCES}
-        known |= levels
-        if levels.isdisjoint(originals):
-            conditions[condition] = everything[condition]
+        of_speakers[condition] = linkage.by_speaker(ranks.speakers, over_sizes)
     unknown = sorted(set(originals) - known)
     if unknown:
         text = f"expected --original among the levels {', '.join(sorted(known))}, got {', '.join(unknown)}"
         raise DataError(text)
+    compared = {
+        condition: table
+        for condition, table in of_speakers.items()
+        if levels[condition].isdisjoint(originals)
+    }
     comparisons = linkage.compare_conditions(
-        conditions, rule=rule, permutations=permutations, seed=seed
+        compared, rule=rule, permutations=permutations, seed=seed
     )
     report = {"measure": "log", "score_ties": ties, **comparisons.to_dict()}
     if originals:
         report["originals"] = sorted(originals)
     if output is not None:
         write_json(output / "comparison.json", report)
-        write_text(output / "speakers.csv", members_csv(comparisons, conditions))
-        plot_runs(output, comparisons, tables, everything, ties, seed)
+        write_text(output / "speakers.csv", members_csv(comparisons, compared))
+        plot_runs(output, comparisons, tables, of_speakers, ties, seed)
     if not show_json(report, json_path):
         click.echo(format_comparisons(comparisons))
 
@@ -110,7 +115,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
     Raises
     ------
     DataError
-        With all runs that cannot be read or have the label of another.
+        With all runs that cannot be read or that have another run's label.
     """
     problems = Problems()
     ranks_of: dict[linkage.Levels, linkage.Ranks] = {}
@@ -138,7 +143,7 @@ def read_runs(runs: tuple[str, ...]) -> dict[linkage.Levels, linkage.Ranks]:
             condition = (*levels, (linkage.UTTERANCES, utterances_name(utterances)))
             if condition in ranks_of:
                 text = f"two runs are {linkage.condition_name(condition)}"
-                problems.add(text, file=path, remedy="give labels, as LABEL=PATH, that differ")
+                problems.add(text, file=path, remedy="give different labels, as LABEL=PATH")
             ranks_of[condition] = ranks
             same = firsts.setdefault(
                 (utterances, ranks.beaters.tobytes(), ranks.mated.tobytes()), condition
@@ -164,7 +169,7 @@ def plot_runs(
     _plot_agreement(folder, comparisons)
     panels: dict[str, dict[tuple[str, str], linkage.Curve]] = {}
     cells: dict[str, dict[tuple[str, str], list[float]]] = {}
-    # the bands of more than a few runs would hide each other
+    # with more than a few runs the bands would hide each other
     resamples = 0
     if len({condition[:-1] for condition in tables}) <= _MOST_BANDS:
         resamples = _RESAMPLES

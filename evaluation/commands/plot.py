@@ -14,7 +14,7 @@ from evaluation.metrics import read_scale
 from spkbase.console import Command, number_option, path_option
 
 _OVER_PRIORS = ("log_odds", "sort", "color", "curves")
-# kind: description, function, and the options below that it takes
+# by kind of plot: description, function, and the options that it takes
 KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "det": (
         "detection error trade-off curves",

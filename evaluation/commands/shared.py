@@ -108,7 +108,7 @@ def gathered(name: str, make: Function, *options: Decorator) -> Decorator:
 
 
 def load_own(name: str, purpose: str, kind: type[Own]) -> Own:
-    """Return the metric or format that a user names; raise ConfigError if it is something else."""
+    """Return the metric or format that a user names; raise a ConfigError if the name stands for something else."""
     if ":" not in name:
         expected = f"expected MODULE:NAME or FILE.py:NAME of a {purpose} of yours, got {name!r}"
         raise ConfigError(expected, remedy="what is built in needs no option")
@@ -256,7 +256,7 @@ def reader_options(*, key: bool = True, in_order: bool = False) -> Decorator:
     key : bool
         The command reads keys too.
     in_order : bool
-        It may join them by their order, with ``--in-order``.
+        The command may join them by their order, with ``--in-order``.
     """
     names = "or columns of a table, such as model=test+chan,segment=file"
     options = [
@@ -305,7 +305,7 @@ class System:
     Attributes
     ----------
     name : str
-        The label, else the name of the file, with folders where names are equal.
+        The label, or else the file's name, with folders if names are equal.
     scores : Path
     key : Path or None
         None if the scores hold labels.
@@ -317,14 +317,14 @@ class System:
 
 
 def one_each(keys: tuple[Path, ...], count: int) -> tuple[Path | None, ...]:
-    """Return the key of each file of scores: one for all, one each, or none if scores hold labels."""
+    """Return the key of each file of scores: the same for all, one for each, or None if scores hold labels."""
     if len(keys) == 1:
         return keys * count
     return keys or (None,) * count
 
 
 def system_options(command: Function) -> Function:
-    """Add the options for one system or several; the command gets a list of `System`, and how they are read."""
+    """Add the options for one or several systems; the command gets a list of `System` and how to read them."""
     systems = gathered(
         "systems",
         _systems,
@@ -370,7 +370,7 @@ def warn_of_repeats(paths: Sequence[Path], keys: Sequence[Path | None] = ()) -> 
                 again = "is given twice"
             else:
                 again = f"holds the same as {first}"
-            logger.warning("%s %s: was one file given for two systems?", second, again)
+            logger.warning("%s %s: was the same file given for two systems?", second, again)
 
 
 def warn_of_doubts(scores: Path, turned: Reversal | None, key: Key) -> None:
@@ -415,7 +415,7 @@ def show_json(report: Any, json_path: Path | None) -> bool:
     Returns
     -------
     bool
-        Whether it went to standard output, where nothing else is written then.
+        Whether it went to standard output, to which nothing else must then be written.
     """
     if json_path is None:
         return False

@@ -39,7 +39,7 @@ _OF_GROUPS = ("eer.rocch", "min_cllr", "cllr", "zebra.population", "d_sys_pav")
 
 
 def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
-    """Return the columns of some metrics, or the known default ones for papers; ``eer`` is the EER of papers.
+    """Return the columns of the given metrics, by default those for papers; ``eer`` stands for the EER usual in papers.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
     unknown = [name for name in names if name not in in_full]
     if unknown:
         raise ConfigError(
-            f"no metric {', '.join(map(repr, unknown))}; there are: {', '.join(known)}"
+            f"no metric {', '.join(map(repr, unknown))}; the metrics are: {', '.join(known)}"
         )
     if not names:
         return [known[name] for name in PAPER if name in known]
@@ -63,7 +63,7 @@ def chosen_columns(result: Evaluation, names: Sequence[str]) -> list[Column]:
 
 
 def numbers_of_system(result: Evaluation) -> dict[str, Interval | str]:
-    """Return the numbers of a result with their intervals, and their texts, such as ``zebra.tag``."""
+    """Return the numbers of a result with their intervals, and its texts, such as ``zebra.tag``."""
     unknown = (math.nan, math.nan)
     numbers: dict[str, Interval | str] = {}
     for name, value in result.values().items():

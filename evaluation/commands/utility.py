@@ -156,7 +156,7 @@ def uar(
     """
     names = _names(predictions, labels)
     if segment_speakers is None and (spk2fold is not None or convention == "vpc2024"):
-        raise click.UsageError("folds are of speakers: give --segment-speakers")
+        raise click.UsageError("folds are made of speakers: give --segment-speakers")
     truth = utility.read_labels(reference)
     speakers = _speakers(segment_speakers, truth, resampling)
     if segment_speakers is None:
@@ -258,7 +258,7 @@ def f0(
 def _speakers(
     path: Path | None, truth: Mapping[str, str], resampling: Resampling
 ) -> dict[str, str]:
-    """Read the map of speakers, or take all utterances for one speaker, which gives no interval."""
+    """Read the map of speakers; without one, all utterances count as one speaker, and there is no interval."""
     if path is not None:
         return read_speakers(path)
     if resampling.resamples:
@@ -281,7 +281,7 @@ def _doubt(
         )
     if all(truth[name] == values[name] for name in shared):
         logger.warning(
-            "%s: equals the reference in all %d utterances: was one file given twice?",
+            "%s: equals the reference in all %d utterances: was the same file given twice?",
             path,
             len(shared),
         )

@@ -75,7 +75,7 @@ def zebra(
     keys = {}
     for system in systems:
         read = reader.read(system.scores, system.key)
-        # raises errors that name lines in the files
+        # split first: its errors name lines of the files
         reader.split(read, system.scores, system.key)
         scores[system.name], keys[system.name] = read
     shared.warn_of_same_scores(systems, scores)
@@ -96,7 +96,7 @@ def zebra(
 
 
 def _write_plots(profiles: ZebraProfiles, scale: Scale, extensions: tuple[str, ...]) -> None:
-    """Write the plot of each system; its file name is ZEBRA- and the label, whose folder, if any, is kept."""
+    """Write the plot of each system; its file name is ZEBRA- followed by the label; a folder in the label is kept."""
     for name, profile in profiles.systems.items():
         label = Path(name).name
         paths = [Path(name).parent / f"ZEBRA-{label}.{extension}" for extension in extensions]

@@ -35,16 +35,16 @@ _FIRST = 4  # directions of the first assignment
 def procrustes(source: Matrix, target: Matrix, *, prior: float = 0.0) -> Matrix:
     """Return the orthogonal map that brings paired vectors closest to each other.
 
-    W = U V' of the singular value decomposition X'Y = U S V' makes ||X W - Y|| least among the W with orthonormal
-    columns, or rows where the target has more dimensions.
+    W = U V' of the singular value decomposition X'Y = U S V' minimises ||X W - Y|| over all W with orthonormal columns
+    (or rows, if the target has more dimensions).
 
     Parameters
     ----------
     source, target : ndarray of float64 of shape (n, D) and (n, E)
         X and Y, a pair in each row.
     prior : float
-        p, for spaces of one extractor and few pairs a dimension: X'Y + p tr(S) / D I is decomposed in the place of
-        X'Y, which draws the map to the identity. 0 in the literature.
+        The p of X'Y + p tr(S) / D I, which is decomposed in place of X'Y and draws the map towards the identity: for
+        spaces of the same extractor and few pairs per dimension. 0 in the literature.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def wasserstein_procrustes(
     Parameters
     ----------
     source, target : ndarray of float64 of shape (n, D) and (m, D)
-        X and Y, with means of 0. Of more than 1500 vectors on a side, 1500 are drawn.
+        X and Y, with means of 0. If a side has more than 1500 vectors, 1500 are drawn.
     start : ndarray of float64 of shape (D, D), optional
         The first W.
     seed : int
@@ -156,7 +156,7 @@ def wasserstein_procrustes(
         if cost < least:
             best = source_axes @ rotation @ target_axes.T
             least = cost
-    # map directions without vectors to each other too
+    # also map the directions without vectors to each other
     return procrustes(np.eye(len(best)), best)
 
 
@@ -241,7 +241,7 @@ def fit_alignment_without_pairs(
     ----------
     source, target : ndarray of a floating type of shape (n, D) and (m, D)
     one_extractor : bool
-        Both sides are of one extractor: the start only shifts the mean.
+        Both sides come from the same extractor: the start only shifts the mean.
     seed, restarts : int
         See `wasserstein_procrustes`.
     uncentred : bool
@@ -275,7 +275,7 @@ def owner_ranks(
     ----------
     tested, gallery : ndarray of a floating type of shape (n, D) and (m, D)
     speakers, owners : ndarray of str of shape (n,) and (m,), dtype object
-        Speaker of each; a tested speaker without a vector in the gallery ranks last.
+        Speaker of each vector; a tested speaker without a vector in the gallery ranks last.
 
     Returns
     -------
@@ -344,7 +344,7 @@ def _centred_sides(
             )
     dimensions = [side.shape[1] for side in sides]
     if same and dimensions[0] != dimensions[1]:
-        text = f"expected as many dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
+        text = f"expected the same number of dimensions on both sides, got {dimensions[0]} and {dimensions[1]}"
         raise DataError(
             text,
             remedy="use one extractor for both, or an orthogonal or ridge map trained on pairs",

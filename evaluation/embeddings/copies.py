@@ -1,8 +1,8 @@
 """Recordings that occur again under another id: their vectors have the same direction up to rounding.
 
 A user who copies, renames, scales or prints vectors, or stores them in another type, changes their ids, lengths and
-last digits, not their directions. Two recordings of one speaker are far from that: they differ by a large part of what
-two speakers differ by.
+last digits, not their directions. Two recordings of a speaker are not so close: their distance is a large part of that
+between two speakers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from evaluation.trials import factorise
 from spkbase.work import chunk_bounds, one_blas_thread
 
 _ROWS = 1 << 13
-_ROUNDED = 7e-3  # more than storage as float16, bfloat16 or three decimals changes a unit vector
-_EXACT = 1e-7  # more than storage as float32 changes
+_ROUNDED = (
+    7e-3  # exceeds the change of a unit vector by storage as float16, bfloat16 or three decimals
+)
+_EXACT = 1e-7  # exceeds the change by storage as float32
 _SHARE = 0.05  # share of the distance between two recordings of a speaker
 _LEAST_DIMENSIONS = 16  # in fewer dimensions, different recordings may be this close
 _SAMPLE = 2000
@@ -27,14 +29,14 @@ _SLACK = 1.5  # projections may lengthen a distance slightly
 def find_copies(
     vectors: NDArray[np.floating], known: NDArray[np.floating] | None, tolerance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find vectors with the direction of a known vector up to rounding, in n log n time.
+    """Find vectors whose direction equals that of a known vector except for rounding, in n log n time.
 
     Parameters
     ----------
     vectors, known : ndarray of a floating type of shape (n, D) and (m, D)
-        May be mapped. If None, copies of other rows of `vectors` are sought.
+        Arrays, which may be mapped. If `known` is None, copies among the rows of `vectors` are sought.
     tolerance : float
-        Largest distance of copies, scaled to length 1; see `rounding`.
+        Largest distance between copies after scaling to length 1; see `rounding`.
 
     Returns
     -------
@@ -73,9 +75,10 @@ def find_copies(
 
 
 def rounding(vectors: NDArray[np.floating], speakers: NDArray[np.object_]) -> float:
-    """Return the largest distance of two vectors of length 1 that counts as rounding.
+    """Return the largest distance between unit vectors that counts as rounding.
 
-    It is far below the distance of two utterances of a speaker, shape (n,), or of any two if each speaker has one.
+    It is far below the distance between utterances of the same speaker (labels of shape (n,)), or between any two if
+    each speaker has one.
     """
     if vectors.shape[1] < _LEAST_DIMENSIONS:
         return _EXACT

@@ -13,8 +13,8 @@ pickle       on request only, never run (`spkbase.plain_pickle.read_pickle`)
 ===========  =====================================================================================================
 
 The speakers come from the given map, else from the file, else from the ``utt2spk`` of an archive. If the ids of the
-file are no ids but speakers of the map, the file holds a vector for each speaker. Otherwise each id counts as one
-speaker, with a note.
+file are speakers of the map, the file holds a vector for each speaker. Otherwise each id counts as one speaker, with a
+note.
 
 Vectors above 64 MiB are mapped where they are contiguous: in npy, in a contiguous dataset of HDF5, and in a tensor.
 
@@ -22,8 +22,8 @@ Pickles, PyTorch files and archives of arrays hold dictionaries and lists:
 
 {utterance: vector}                 one vector for each key; speakers as above
 {speaker: [vector, ...]}            the ids are speaker#1, speaker#2 ...
-{speaker: [(utterance, vector)]}    also {speaker: {utterance: vector}}, and an array of shape (n, D) a speaker
-[(name, vector), ...]               speakers where a name comes twice, else utterances
+{speaker: [(utterance, vector)]}    also {speaker: {utterance: vector}}, and an array of shape (n, D) per speaker
+[(name, vector), ...]               names are speakers if one is repeated, else utterances
 {"ids": [...], "vectors": (n, D)}   columns, by the names that npz and HDF5 have
 (n, D)                              a single array, or a list of vectors, with a list of ids in the folder
 
@@ -38,8 +38,9 @@ further column must be numbers.
 
 A folder is one of
 
-    vectors.npy, ids.npy, speakers.npy             an array
-    speaker_vectors.pt, id2idx, idx2spk            what VoicePrivacy 2024 and 2026 keep below `emb_xvect`; `id2idx` says
+    vectors.npy, ids.npy, speakers.npy             an array speaker_vectors.pt, id2idx, idx2spk            as
+    VoicePrivacy 2024 and 2026 store them below `emb_xvect`; `id2idx` has
+
                                                    the row of each id, `idx2spk` the speaker of each row, as text or as
                                                    pickled dictionaries; the folder above (of `utt-level`) is read too
     X.scp, or X.1.scp, X.2.scp, or *.ark           Kaldi's; an X.scp includes its parts; means of speakers (`spk_*`)
@@ -262,7 +263,7 @@ class _Columns(NamedTuple):
 
 
 class _Positions(NamedTuple):
-    """The columns of a text table; without columns of values, these are all after the first."""
+    """The columns of a text table; if it names no columns of values, they are all columns after the first."""
 
     of_ids: int = 0
     of_speakers: int | None = None
@@ -287,7 +288,7 @@ def _matching(given: Sequence[str | Path]) -> list[Path]:
             continue
         matches = sorted(glob.glob(str(entry)))  # noqa: PTH207
         if not matches:
-            raise DataError("no file has such a name", file=entry, remedy="check the pattern")
+            raise DataError("no file has this name", file=entry, remedy="check the pattern")
         paths += map(Path, matches)
     return paths
 
@@ -383,7 +384,7 @@ def _by_content(path: Path, head: bytes, allow_pickle: bool, map_above: int) -> 
 
 
 def _by_extension(path: Path, head: bytes, allow_pickle: bool) -> _Columns:
-    """Read a file of Kaldi, a pickle or a text, which the first bytes show less surely."""
+    """Read a file of Kaldi, a pickle or a text, which the first bytes identify less reliably."""
     is_pickle = path.suffix in (".pkl", ".pickle", ".pk") or (
         head[0] == 0x80 and head[1:2] in b"\2\3\4\5"
     )
@@ -401,7 +402,7 @@ def _by_extension(path: Path, head: bytes, allow_pickle: bool) -> _Columns:
     if b"\0" not in head and re.search(rb"[,\t; ]", head.split(b"\n")[0].strip()):
         return _read_table(path)
     known = "npz, npy, HDF5, Kaldi's .scp and .ark, .pt, safetensors, CSV or text, or a pickle (allow_pickle=True)"
-    raise DataError("is no known file of embeddings", file=path, remedy=f"expected {known}")
+    raise DataError("is not a known file of embeddings", file=path, remedy=f"expected {known}")
 
 
 def _reader_of_kaldi(path: Path, head: bytes, is_pickle: bool) -> _KaldiReader | None:
@@ -430,7 +431,7 @@ def _with_ids(columns: _Columns, path: Path) -> _Columns:
     if path.is_dir() or beside is None:
         remedy = f"write a list of the {count} ids beside it: {path.stem}.ids, a line each"
         raise DataError(
-            "expected ids, speakers and vectors; ids not there", file=path, remedy=remedy
+            "expected ids, speakers and vectors, but there are no ids", file=path, remedy=remedy
         )
     if beside.suffix == ".npy":
         ids = _texts(read_npy(beside), "ids", beside)
@@ -534,7 +535,7 @@ def _columns_of(named: Mapping[str, Any], path: Path) -> _Columns:
         got = few(list(named)) or "nothing"
         remedy = f"name them: {', '.join(VECTORS[:3])} ..."
         raise DataError(
-            f"expected ids, speakers and vectors; vectors not there, but {got}",
+            f"expected ids, speakers and vectors, but instead of vectors there is {got}",
             file=path,
             remedy=remedy,
         )
@@ -797,7 +798,7 @@ def _columns_of_tree(file: Any, path: Path) -> _Columns:
 def _arrays_of_tree(file: Any) -> dict[str, NDArray[Any]]:
     """Read all datasets below a group, by their paths."""
     links: list[bytes] = []
-    # `visititems` would skip second names of a dataset
+    # `visititems` would skip a dataset's second name
     file.id.links.visit(links.append)
     arrays = {}
     for name in map(bytes.decode, links):
@@ -807,7 +808,7 @@ def _arrays_of_tree(file: Any) -> dict[str, NDArray[Any]]:
 
 
 def _by_group(arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return arrays by speaker, the first part of their path, and by its rest, or by all of it where rests recur."""
+    """Return arrays by speaker, the first part of their path, and id: the rest of it, or all if rests repeat."""
     utterances = [name.partition("/")[2] for name in arrays]
     if len(set(utterances)) < len(utterances) or any("/" in name for name in utterances):
         utterances = list(arrays)
@@ -908,7 +909,7 @@ def _vector(cells: Sequence[str], path: Path, line: int) -> NDArray[np.float64]:
         return np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
         bad = next(cell for cell in cells if not is_number(cell))
-        text = f"{shown(bad.encode())} is no number"
+        text = f"{shown(bad.encode())} is not a number"
         remedy = (
             "expected lines 'id v1 v2 ...', or a header with a column of ids and columns of values"
         )
@@ -949,7 +950,7 @@ def _position_of(kind: Sequence[str], header: list[str]) -> int | None:
 
 
 def _numbered(header: Sequence[str], candidates: Sequence[int], path: Path) -> list[int]:
-    """Return the columns that are numbered behind a common name, by their numbers; none if there are no two."""
+    """Return the columns that are numbered behind a common name, by their numbers; none if there are fewer than two."""
     series: dict[str, list[tuple[int, int]]] = {}
     for column in candidates:
         match = _NUMBERED.fullmatch(header[column])
@@ -997,7 +998,7 @@ def _files_of(folder: Path) -> list[Path]:
 
 
 def _kaldi_files(folder: Path, suffix: str) -> list[Path]:
-    """Return the files of vectors with a suffix in a folder, without parts of a file that is there as a whole."""
+    """Return the files of vectors with a suffix in a folder, without the parts of files that are there as a whole."""
     files = [
         file for file in folder.glob(f"*{suffix}") if file.name.split(".")[0] not in _NOT_VECTORS
     ]
@@ -1012,7 +1013,10 @@ def _kaldi_files(folder: Path, suffix: str) -> list[Path]:
 
 
 def _stems_of_wholes(files: Sequence[Path]) -> dict[Path, str]:
-    """Return the stem of each file without the number of a part; parts of a file that is there are left out."""
+    """Return the stem of each file without the number of a part.
+
+    Parts of files that are also there as a whole are left out.
+    """
     names = {file.stem for file in files}
     stems = {}
     for file in files:

@@ -62,7 +62,7 @@ def read_scp(path: str | Path) -> tuple[list[str], list[NDArray[np.floating]]]:
     Raises
     ------
     DataError
-        With file and line, all at once: a malformed line, a pipe, a missing archive; or no vector at the place.
+        With file and line, all at once: a malformed line, a pipe, a missing archive; or no vector at the offset.
     """
     path = Path(path)
     problems = Problems(path)
@@ -142,7 +142,7 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     Raises
     ------
     ValueError
-        If its type is another one, or it is longer than the rest of the file.
+        If its type is another one, or if it exceeds the rest of the file.
 
     References
     ----------
@@ -152,7 +152,7 @@ def read_binary(raw: Raw, at: int = 0) -> tuple[NDArray[np.floating], int]:
     at += len(_BINARY) * (raw[at : at + 2] == _BINARY)
     kind, blank, _ = raw[at : at + 8].partition(b" ")
     if kind not in _TYPES or not blank:
-        raise ValueError(f"it is of the kind {kind!r}")
+        raise ValueError(f"it has the kind {kind!r}")
     at += len(kind) + 1
     dtype = _TYPES[kind]
     if not kind.startswith(b"C"):
@@ -189,12 +189,12 @@ def read_text_matrix(
     array : ndarray of `dtype`
         Shape (n,), or (rows, columns) if there are line ends between the brackets.
     end : int
-        The place after it.
+        The offset after it.
 
     Raises
     ------
     ValueError
-        If a bracket is missing, rows differ in length, or something is no number.
+        If a bracket is missing, rows differ in length, or a value is not a number.
     """
     end = raw.find(b"]", at)
     inside = raw[at : max(end, at)].lstrip(_WHITE)

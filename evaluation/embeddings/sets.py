@@ -83,7 +83,7 @@ class Embeddings:
     ids : ndarray of str of shape (n,), dtype object
         Distinct ids of the utterances.
     speakers : ndarray of str of shape (n,), dtype object
-        Speaker of each.
+        Speaker of each utterance.
     vectors : ndarray of a floating type of shape (n, D)
         Their embeddings; may be mapped from a file.
     notes : tuple of str
@@ -91,7 +91,7 @@ class Embeddings:
     source : str
         The file they came from, for errors; "" if unknown.
     has_speakers : bool
-        False where a file has no speakers, so that each id counts as one.
+        False if the file has no speakers, so that each id counts as one.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class Embeddings:
         if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
             got = f"{vectors.dtype} of shape {vectors.shape}"
             raise DataError(
-                f"expected vectors of floats, one row an utterance, got {got}",
+                f"expected vectors of floats, one row per utterance, got {got}",
                 remedy="check the file",
             )
         check_dimensions(self.vectors, vectors)
@@ -128,7 +128,7 @@ class Embeddings:
         for name, column in (("ids", ids), ("speakers", speakers), ("vectors", vectors)):
             if len(column) != len(vectors):
                 raise DataError(
-                    f"expected {name} of {len(vectors)} vectors, got shape {column.shape}"
+                    f"expected {name} for {len(vectors)} vectors, got shape {column.shape}"
                 )
             object.__setattr__(self, name, column)
 
@@ -141,16 +141,16 @@ class Embeddings:
         vectors : array_like of shape (n, D)
             Whole numbers become float64.
         speakers : array_like of str or int of shape (n,), map, function or str, optional
-            Speaker of each; or a map of ids to speakers, a function of the id, or a sign that ends the speaker in each
-            id. Without them each utterance has its own.
+            Speaker of each; or a map of ids to speakers, a function of the id, or a separator after the speaker in each
+            id. By default each utterance is its own speaker.
         ids : array_like of str or int of shape (n,), optional
-            Distinct ids; by default the index of a data frame, or u0, u1, ... where that is of row numbers.
+            Distinct ids; by default the index of a data frame, or u0, u1, ... if that only holds row numbers.
 
         Raises
         ------
         DataError
-            If a value is no number, a column of a data frame holds ids, speakers or row numbers, the indices of what is
-            given differ, an id is repeated, or shapes disagree.
+            If a value is not a number, a column of a data frame holds ids, speakers or row numbers, the indices of the
+            arguments differ, an id is repeated, or shapes disagree.
 
         Examples
         --------
@@ -190,12 +190,12 @@ class Embeddings:
         ----------
         vectors : mapping of str to array_like of shape (D,)
         speakers : map, function or str, optional
-            As of `from_arrays`.
+            As in `from_arrays`.
 
         Raises
         ------
         DataError
-            If there is none, or as `from_arrays`.
+            If there are no vectors, or as in `from_arrays`.
 
         Examples
         --------
@@ -208,16 +208,16 @@ class Embeddings:
         shapes = {row.shape for row in rows}
         if len(shapes) > 1 or rows[0].ndim != 1:
             shown = ", ".join(map(str, sorted(shapes)))
-            raise DataError(f"expected vectors of one shape (D,), got {shown}")
+            raise DataError(f"expected vectors of the same shape (D,), got {shown}")
         return cls.from_arrays(np.stack(rows), speakers=speakers, ids=[*vectors])
 
     def __getitem__(self, rows: Any) -> Embeddings:
-        """Return the embeddings that a slice, a mask, numbers or ids choose.
+        """Return the embeddings chosen by a slice, a mask, numbers or ids.
 
         Raises
         ------
         DataError
-            If an id or a number is not there, a mask has another length, or nothing is left.
+            If an id or a number is unknown, a mask has another length, or nothing is chosen.
 
         Examples
         --------
@@ -227,7 +227,7 @@ class Embeddings:
         """
         chosen = chosen_rows(rows, self.ids)
         if not len(chosen):
-            raise DataError("nothing was chosen of the embeddings", file=self.source or None)
+            raise DataError("no embedding was chosen", file=self.source or None)
         return replace(
             self, ids=self.ids[chosen], speakers=self.speakers[chosen], vectors=self.vectors[chosen]
         )
@@ -298,7 +298,7 @@ def check_norms(
     Raises
     ------
     DataError
-        If there is one; the first few are named.
+        If there are such vectors; the first few are named.
     """
     for bad, text in (
         (~np.isfinite(norms), "not finite (NaN, infinite or far too large)"),
@@ -319,7 +319,7 @@ def warn_of_enrolled(
     Parameters
     ----------
     enrolled, tested : Embeddings
-        Recordings are the same where their vectors are, see `find_copies`, whatever their ids and speakers.
+        Recordings with the same vector count as the same, whatever their ids and speakers; see `find_copies`.
     trials : Trials, optional
         Trials to be scored; a model is a speaker or an utterance of `enrolled`. By default all pairs.
     """
@@ -377,7 +377,7 @@ def check_anonymised(original: Embeddings, anonymised: Embeddings) -> None:
     Raises
     ------
     DataError
-        If more than half of the utterances, of the side that has fewer, are the same vectors.
+        If more than half of the utterances of the smaller side have the same vectors on both sides.
     """
     _check_names(original, anonymised)
     count = len(_copies(anonymised, original)[0])
@@ -399,7 +399,7 @@ def to_unit(
     vectors : ndarray of a floating type of shape (n, D)
         Vectors of length > 0.
     norms : ndarray of float64 of shape (n,), optional
-        Their lengths, where they are known.
+        Their lengths, if known.
 
     Returns
     -------
@@ -419,7 +419,7 @@ def cosines(
     rows: NDArray[np.integer],
     columns: NDArray[np.integer],
 ) -> NDArray[np.float64]:
-    """Return the cosines of single pairs in float64; each is summed in the same way, independently of the others.
+    """Return the cosines of single pairs in float64; each is summed in the same way, whatever the other pairs.
 
     Parameters
     ----------
@@ -486,9 +486,9 @@ class Averaging:
 
     def __post_init__(self) -> None:
         if self.mean not in ("plain", "normalised"):
-            raise DataError(f"expected mean among plain, normalised, got {self.mean!r}")
+            raise DataError(f"expected the mean 'plain' or 'normalised', got {self.mean!r}")
         if self.choice not in ("first", "random"):
-            raise DataError(f"expected choice among first, random, got {self.choice!r}")
+            raise DataError(f"expected the choice 'first' or 'random', got {self.choice!r}")
 
 
 @one_line
@@ -501,7 +501,7 @@ class SpeakerVectors:
     names : ndarray of str of shape (P,), dtype object
         Distinct speakers.
     vectors : ndarray of shape (P, D)
-        Their vectors, not normalised; float64 where they are means, else as they came, perhaps mapped.
+        Their vectors, not normalised; float64 if they are means, else in their original type, perhaps mapped.
     norms : ndarray of float64 of shape (P,)
         Lengths of the vectors, all > 0.
     notes : tuple of str
@@ -529,13 +529,13 @@ def speaker_vectors(
     embeddings : Embeddings
         Each vector must be finite and not 0.
     averaging : Averaging, optional
-        How.
+        How embeddings are averaged.
     utterances : int, optional
         How many utterances to use; all by default.
     strict : bool
         Raise an error for speakers that have fewer, instead of adding a note.
     keep_order : bool
-        Give the vectors as they are, in their order, where each speaker has one: a mapped file is then not copied.
+        If each speaker has one vector, return them as they are, in their order: a mapped file is then not copied.
 
     Returns
     -------
@@ -644,7 +644,7 @@ def conversation_vectors(
     draws : sequence of Embeddings
         Anonymised versions of the recordings, or a single set.
     conversations : mapping of str to sequence of (int, str)
-        The recordings of each conversation: the place of its version in `draws`, and its id.
+        The recordings of each conversation: the index of its version in `draws`, and its id.
     averaging : Averaging, optional
 
     Returns
@@ -718,7 +718,7 @@ def deal_embeddings(
     Raises
     ------
     DataError
-        If the speakers are not known, or as `conversation_vectors`.
+        If the speakers are unknown, or as in `conversation_vectors`.
     """
     if not tested.has_speakers:
         text = "conversations are of one speaker each, and the speakers of these recordings are not known"
@@ -727,7 +727,7 @@ def deal_embeddings(
     known = dict(zip(tested.ids.tolist(), tested.speakers.tolist(), strict=True))
     speakers = {}
     for segment in key.segment_ids[np.unique(key.segments)].tolist():
-        # without an embedding it is named below
+        # recordings without an embedding are named below
         speakers[segment] = known.get(segment, segment)
     (conversations,) = draw_conversations(speakers, utterances, seed=seed)
     parts = {}
@@ -782,7 +782,7 @@ def cosine_scores(
             files = f" ({enrol.source}, {trial.source})"
         else:
             files = ""
-        text = f"expected as many dimensions on both sides, got {got}{files}"
+        text = f"expected the same number of dimensions on both sides, got {got}{files}"
         raise DataError(text, remedy="use one extractor for both")
     with errors_of(enrol.source):
         gallery = speaker_vectors(enrol, averaging=averaging)
@@ -863,13 +863,13 @@ def _check_names(first: Embeddings, second: Embeddings) -> None:
     """Warn of speakers that differ only in spelling, and of two sets without speakers."""
     warn_of_alike([*first.speakers.tolist(), *second.speakers.tolist()])
     if NUMBERED in first.notes and NUMBERED in second.notes:
-        logger.warning("both sides have neither ids nor speakers: their rows are matched by number")
+        logger.warning("neither side has ids or speakers: their rows are matched by number")
 
 
 def _copies(
     embeddings: Embeddings, known: Embeddings | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that repeat recordings of a known set, or of other rows, and their rows there."""
+    """Return the rows that repeat recordings of a known set, or of other rows, and the rows that they repeat."""
     tolerance = rounding(embeddings.vectors, embeddings.speakers)
     if known is None:
         return find_copies(embeddings.vectors, None, tolerance)

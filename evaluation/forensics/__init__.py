@@ -1,6 +1,7 @@
 """Likelihood ratios as evidence: devPAV, calibration by kernel densities, bounds, and the validation of a system.
 
-Ratios enter and leave as natural logarithms; devPAV and the tables are in units of log10, as forensic reports are.
+Arguments and results are natural logarithms of ratios; devPAV and the tables are in units of log10, as forensic reports
+are.
 """
 
 from evaluation.forensics.bounds import Bounds, elub, invariance_bounds

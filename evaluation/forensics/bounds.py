@@ -2,7 +2,7 @@
 
 ELUB (empirical lower and upper bounds) [1]_ compare decisions at a threshold t of the likelihood ratio, where a miss
 costs 1 and a false alarm t, with decisions without a system. One more misleading trial is added to each class. The
-bounds end where the system is of no use any more:
+bounds end where the system ceases to be useful:
 
     (misses + 1) / (n_target + 1) + t (false alarms + 1) / (n_nontarget + 1)  >  min(1, t)
 
@@ -35,7 +35,7 @@ Ratios = TypeVar("Ratios", Scores, ArrayLike)
 
 _ELUB_STEP = 0.01
 _STEP = 0.001
-_SAME = 1e-9  # log10 ratios that differ by less are equal: those of files are rounded
+_SAME = 1e-9  # log10 ratios that differ by less count as equal: values in files are rounded
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Bounds:
     lower, upper : float
         Natural LLRs, at most 0 and at least 0.
     method : str
-        Words for a table.
+        Name of the method, for tables.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def elub(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural LLRs; those beyond a billion count as a billion.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Raises
     ------

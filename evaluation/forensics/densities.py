@@ -1,10 +1,10 @@
-"""Calibration by kernel densities: the likelihood ratio of a score is that of two smooth histograms.
+"""Calibration by kernel densities: the likelihood ratio of a score is the ratio of two smooth histograms.
 
     LLR(s) = log f_target(s) - log f_nontarget(s),    f(s) = mean of N(s; s_i, h^2) over the training scores s_i
 
-The width h of each class is Silverman's, (4 / 3 n)^(1/5) standard deviations. Infinite training scores are
-point masses: the densities are scaled by the shares of finite scores. Unlike a logistic regression the map need not
-rise, and beyond the training scores it rests on the tails of the kernels: so it goes with bounds
+The width h of each class is Silverman's, (4 / 3 n)^(1/5) standard deviations. Infinite training scores are point
+masses: the densities are scaled by the shares of finite scores. Unlike a logistic regression the map need not rise, and
+beyond the training scores it rests on the tails of the kernels: so it is used with bounds
 (`evaluation.forensics.bounds`). Numbers equal those of the package `lir`.
 
 References
@@ -57,7 +57,9 @@ class Kernels:
         # its widths are in units of the deviation
         kernels = gaussian_kde(self.scores, self.width / self.scores.std(ddof=1))
         density: NDArray[np.float64] = kernels(values)
-        far = density < _SMALLEST  # may underflow, and logarithms take several times as long
+        far = (
+            density < _SMALLEST
+        )  # the density may underflow; logarithms avoid that but take several times as long
         density[far] = 1.0
         logs: NDArray[np.float64] = np.log(density)
         if far.any():
@@ -106,7 +108,7 @@ def train_kernel(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Training scores, on any scale.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Raises
     ------
@@ -127,7 +129,7 @@ def train_kernel(
 
 
 def _kernels(name: str, scores: NDArray[np.float64], counts: NDArray[np.float64]) -> Kernels:
-    """Return the density of a class, whose scores come so many times each."""
+    """Return the density of a class from its distinct scores and their counts."""
     own = np.repeat(scores, counts.astype(int))
     finite = own[np.isfinite(own)]
     if not len(finite) or is_constant(finite):

@@ -1,4 +1,4 @@
-"""devPAV: how far likelihood ratios are from what isotonic regression makes of them.
+"""devPAV: how far likelihood ratios are from those that isotonic regression makes of them.
 
 Isotonic regression (pool adjacent violators, PAV) gives each score the log-likelihood ratio that the trials support.
 In the plane of ratios before and after it, calibrated ratios lie on the diagonal. devPAV is the area between the
@@ -33,13 +33,13 @@ def dev_pav(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural LLRs.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Returns
     -------
     float
-        0 or more; infinite where an infinite LLR is misleading, or all that there is; NaN if the scores separate the
-        classes, so that nothing overlaps.
+        0 or more; infinite if an infinite LLR is misleading, or if all LLRs are infinite; NaN if the scores separate
+        the classes, so that nothing overlaps.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Validation of a system that gives likelihood ratios, by the measures of the consensus of 2021 [1]_.
 
 The cost Cllr and the Tippett plot say how good the ratios of trials under the conditions of a case are, intervals over
-speakers how sure that is. Beside them stand what calibration could save, how often and how strongly evidence is
+speakers how sure that is. They are accompanied by what calibration could save, how often and how strongly evidence is
 misleading, and which ratios so many trials can support.
 
 References
@@ -40,7 +40,7 @@ _LOG10 = Unit("log10 LR", ".2f")
 
 
 def misleading(scores: SortedScores, side: str) -> float:
-    """Return the share of misleading log-likelihood ratios: of target trials below 0, or of nontarget trials above it.
+    """Return the share of misleading log-likelihood ratios: of target trials below 0, or of nontarget trials above 0.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def validate(
     speakers, model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.linkage.per_speaker`.
     bootstrap_by : {"speaker", "id"}
-        id: each id without a speaker is one, whatever it looks like.
+        With "id", each id without a speaker counts as a speaker, whatever it looks like.
     resampling : Resampling, optional
         Resampling of the speakers; `Resampling()` by default, and ``Resampling(0)`` for no intervals.
     missing : {"error", "drop", "reject"}
@@ -155,7 +155,7 @@ def validate(
     if not llr_base > 1:
         raise DataError(f"expected a base of log-likelihood ratios above 1, got {llr_base}")
     sample = replace(sample, scores=sample.scores * math.log(llr_base))
-    sort_ratios(sample.scores, labels=sample.is_target)  # warns of scores that can be no ratios
+    sort_ratios(sample.scores, labels=sample.is_target)  # warns of scores that cannot be ratios
     result = Metrics(metrics=(*RESAMPLED, *OTHERS)).evaluate(sample.runs())
     result.notes["base"] = f"read as {logarithms_of(llr_base)}"
     if not resampling.resamples:

@@ -1,6 +1,6 @@
-"""Score files: trials, keys and scores read by their content, written by their extension.
+"""Score files: trials, keys and scores, read according to their content and written according to the extension.
 
-`read_scores`, `read_key`, `read_trials` take text in the orders of the field, tables with a header, npz, and HDF5
+`read_scores`, `read_key`, `read_trials` take text with the usual orders of columns, tables with a header, npz, and HDF5
 of SIDEKIT and BOSARIS, each also gzipped; `write_scores` and the others write them. The results are `Scores`,
 `Key` and `Trials`.
 """

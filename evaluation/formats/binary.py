@@ -3,7 +3,7 @@
 SIDEKIT and BOSARIS keep a list in HDF5 as a matrix, models by segments:
 
 =========  ========================================================================================
-Trials     ``modelset`` (M,), ``segset`` (S,), ``trial_mask`` int8 (M, S): 1 asked for, 0 not
+Trials     ``modelset`` (M,), ``segset`` (S,), ``trial_mask`` int8 (M, S): 1 trial, 0 no trial
 Key        the same with ``trial_mask`` 1 target, -1 nontarget, 0 no trial
 Scores     ``modelset``, ``segset``, ``score_mask`` int8 (M, S): 1 scored, ``scores`` float64 (M, S)
 =========  ========================================================================================
@@ -13,13 +13,13 @@ and a checksum on every dataset. Trials are read in the order of the matrix: by 
 
 Ids are fixed-length byte strings. Ids beyond ASCII are marked as UTF-8: SIDEKIT, which reads ASCII only, then stops
 with an error instead of reading a wrong id. SIDEKIT also cuts ids at 100 characters; here they have any length.
-A key with trial types has two datasets more, ``trial_types`` and ``type_names``, which SIDEKIT ignores.
+A key with trial types has two more datasets, ``trial_types`` and ``type_names``, which SIDEKIT ignores.
 
 An npz, which is read without pickle, holds
 
 =================================  ==============================================================================
 ``model_ids``, ``segment_ids``     tables of distinct ids (text)
-``models``, ``segments``           int32, shape (N,): place of each trial's ids in the tables
+``models``, ``segments``           int32, shape (N,): index of each trial's ids in the tables
 ``scores`` or ``is_target``        float64 or bool, shape (N,)
 =================================  ==============================================================================
 
@@ -65,7 +65,7 @@ def read_hdf5(file: ListFile) -> Trials:
     """
     remedy = "it may be truncated or no HDF5 file: copy or write it again"
     image = None
-    if "content" in vars(file):  # it was compressed
+    if "content" in vars(file):  # the file was compressed
         image = BytesIO(file.content)
     with open_file(file.path, image=image, remedy=remedy) as lists:
         tables = (

@@ -1,4 +1,4 @@
-"""Files of conversations: who speaks in them is the answer, so an attacker gets only their recordings.
+"""Files of conversations. Their speakers are the answers, so an attacker is given only the recordings.
 
 FOLDER/trials           the key
 FOLDER/utt2spk          speaker of each conversation

@@ -133,7 +133,7 @@ def read_key(path: str | Path, choice: Choice = DETECT) -> Key:
     Raises
     ------
     DataError
-        With the place: as `read_trials`, or a label is neither target nor nontarget.
+        With file and line: as `read_trials`, or a label is neither target nor nontarget.
     """
     key: Key = _read(path, "key", choice)
     return key
@@ -152,7 +152,7 @@ def read_scores(path: str | Path, choice: Choice = DETECT) -> Scores:
     Raises
     ------
     DataError
-        With the place: as `read_trials`, or a score is no number or NaN.
+        With file and line: as `read_trials`, or a score is NaN or not a number.
     """
     scores: Scores = _read(path, "scores", choice)
     return _as_ratios(scores, choice)
@@ -242,7 +242,7 @@ def write_as(path: str | Path, kind: Kind, trials: Trials, form: Format) -> None
     if form.write is None or kind not in form.kinds:
         able = ", ".join(row.name for row in FORMATS if kind in row.kinds)
         raise DataError(
-            f"no {kind} can be written as {form.name}",
+            f"{form.name} cannot hold {kind}",
             file=path,
             remedy=f"write it as one of {able}",
         )
@@ -328,7 +328,7 @@ def read_scores_and_key(
     if not binary and np.array_equal(np.unique(np.abs(values.values)), [0, 1]):
         remedy = "swap scores and key if this is the key; binary=True in Python if the scores are decisions"
         raise DataError(
-            "the scores are 0 and 1 alone, as the labels of a key are", file=scores, remedy=remedy
+            "all scores are 0 or 1, like the labels of a key", file=scores, remedy=remedy
         )
     if not scores_columns.in_order:
         truth = read_key(key, key_columns)
@@ -356,7 +356,7 @@ def join(
 
 
 def _is_hdf5(file: ListFile) -> bool:
-    """Return whether a file is HDF5, also behind a user block, as Matlab writes."""
+    """Return whether a file is HDF5, possibly after a user block, as Matlab writes it."""
     return any(file.head[offset:].startswith(_HDF5_MAGIC) for offset in (0, 512, 1024, 2048))
 
 

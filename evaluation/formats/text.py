@@ -96,16 +96,17 @@ KEYS: dict[str, Layout] = {
     "kaldi": ("model", "segment", "label"),
     "voxceleb": ("label", "model", "segment"),
 } | {name: SCORES[name] for name in ("wespeaker", "speechbrain", "bob", "bob5", "appended")}
-_WORDS = {"speechbrain": ("1", "0"), "voxceleb": ("1", "0")}  # in place of target and nontarget
+# the labels of these layouts, in place of target and nontarget
+_WORDS = {"speechbrain": ("1", "0"), "voxceleb": ("1", "0")}
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
 _BLANKS = bytes.maketrans(
     b"\t\r\x0b\x0c", b"    "
-)  # with the line end, the separators of bytes.split()
+)  # together with the line end, the separators of bytes.split()
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
-_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # written by `write_table` before a formula
-# bytes from which pandas, six times faster, is worth the 0.2 s of its import
+_APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # `write_table` writes it before a formula
+# size in bytes above which pandas, six times faster, is worth the 0.2 s of its import
 _LARGE = 1 << 20
 
 _UNWRITABLE = re.compile("[ \t\n\r\x0b\x0c\0]|^\ufeff|[\ud800-\udfff]")
@@ -133,7 +134,7 @@ class Choice:
     duplicates : {"error", "first"}
         A pair may be repeated with the same score and label, as in some lists of VoxCeleb; an error by default.
     in_order : bool
-        The file of scores has one score a line, in the order of the key.
+        The file of scores has one score per line, in the order of the key.
     missing : {"error", "drop", "reject"}
         What to do with scores that are NaN; see `evaluation.trials.Scores.acquired`.
     llr_base : float
@@ -181,11 +182,11 @@ class ListFile:
     Parameters
     ----------
     path : Path
-        Where it is.
+        Path of the file.
     kind : {"scores", "key", "trials"}
         Expected content.
     choice : Choice
-        What the user specifies about the file.
+        Properties of the file that the user specifies.
     """
 
     path: Path
@@ -320,13 +321,14 @@ def forced_layout(layout: str | Sequence[str], content: Kind) -> Layout:
     if not _is_order(roles, content):
         remedy = f"use one of {', '.join(known)}, or an order of {', '.join(ROLES)} such as {','.join(known['kaldi'])}"
         raise DataError(
-            f"no order of the columns of {subject}: {' '.join(roles) or '(none)'}", remedy=remedy
+            f"not an order of the columns of {subject}: {' '.join(roles) or '(none)'}",
+            remedy=remedy,
         )
     return roles
 
 
 def _is_order(roles: Layout, content: Kind) -> bool:
-    """Return whether roles are known, each is there once, and none is missing."""
+    """Return whether the roles are known, distinct and complete."""
     named = [role for role in roles if role != "-"]
     if not set(named) <= set(ROLES) or len(set(named)) < len(named):
         return False
@@ -396,7 +398,7 @@ def _detect_of_four(
     content: Kind,
     path: Path,
 ) -> Layout:
-    """Detect the order of four columns with scores, given which hold numbers and which labels alone."""
+    """Detect the order of four columns with scores, given which columns hold only numbers and which only labels."""
     wespeaker = labels[3] and numbers[2]
     speechbrain = labels[2] and numbers[3]
     # both columns hold numbers: a score has a point, a label has none
@@ -457,7 +459,7 @@ def find_columns(file: ListFile) -> Columns:
 
 
 def _detected(lines: Sequence[Sequence[str]], content: Kind, path: Path) -> tuple[Layout, str]:
-    """Return the order of the columns of some lines, and all orders of so many columns in words."""
+    """Return the order of the columns of some lines, and a description of all orders of as many columns."""
     count = len(lines[0])
     rows = [line for line in lines if len(line) == count]
     is_known = count in (4, 5)
@@ -484,8 +486,8 @@ def read_list(file: ListFile) -> Trials:
     Raises
     ------
     DataError
-        With file and line: a wrong number of columns, a repeated pair, a score that is no number or NaN, a label that
-        is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
+        With file and line: a wrong number of columns, a repeated pair, a score that is NaN or not a number, a label
+        that is neither target nor nontarget (nor 1, 0, true, false), an empty file, not UTF-8.
     """
     columns = find_columns(file)
     path = file.path
@@ -513,7 +515,7 @@ def read_list(file: ListFile) -> Trials:
 def _error_with_lines(
     error: TrialError, lines: Sequence[tuple[int, list[str]]], path: Path
 ) -> DataError:
-    """Return an error of a list with the lines of the file that it is about."""
+    """Return an error about a list with the file's lines that it concerns."""
     first, *others = [lines[row][0] for row in error.rows]
     text = error.text
     remedy = error.remedy
@@ -573,7 +575,7 @@ def write_text_list(
     path : path
         The list to write.
     trials : Trials, Key or Scores
-        Trials have one order.
+        The list.
     layout : str
         Order of the columns: a name of this module, or roles.
     key : Key, optional
@@ -604,7 +606,8 @@ def write_text_list(
         columns["score"] = trials.values
     elif "score" in roles:
         raise DataError(
-            f"the order {' '.join(roles)} holds scores, a key has none", remedy="convert the scores"
+            f"the order {' '.join(roles)} has a column of scores, which a key lacks",
+            remedy="convert the scores",
         )
     if {"label", "real"} & set(roles):
         is_target = _labels(trials, key)
@@ -713,7 +716,7 @@ def _lacking_columns(
 def _is_header(
     names: Sequence[str], rows: Sequence[Sequence[str]], positions: Mapping[str, Sequence[int]]
 ) -> bool:
-    """Return whether words name both ids, or have a row below them, of as many cells, with numbers."""
+    """Return whether words name both ids, or are followed by a row of equally many cells with numbers."""
     if {"model", "segment"} <= set(positions):
         return True
     return bool(rows) and len(names) == len(rows[0]) >= 3 and any(map(is_score, rows[0]))

@@ -1,8 +1,8 @@
 """Linkability: how often a voice is linked to the right speaker among N enrolled speakers, for every N.
 
-Embeddings or scores enter; the ranks of the target speakers (`Ranks`) are counted once, exactly; everything else is a
-closed form of them: the curve, its intervals, rank disclosure, singling out, extrapolation beyond the gallery, and who
-is easy or hard to link over attackers and anonymisers.
+From embeddings or scores, the ranks of the target speakers (`Ranks`) are counted once, exactly; everything else is
+computed from them in closed form: the curve, its intervals, rank disclosure, singling out, extrapolation beyond the
+gallery, and who is easy or hard to link over attackers and anonymisers.
 """
 
 from evaluation.linkage.agreement import (

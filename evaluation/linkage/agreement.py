@@ -3,8 +3,8 @@
 Overlap of sets
 ---------------
 The Jaccard similarity of sets is the size of their intersection over that of their union. Two random quarters of the
-same speakers have 1/7 on average, not 0. *Chance* here is what the overlap would be if each set held the same number of
-speakers, but speakers at random (a permutation of the speakers of each set). For two sets the intersection is then
+same speakers have 1/7 on average, not 0. *Chance* here is the overlap of random sets with as many speakers each
+ (a permutation of the speakers of each set). For two sets the intersection is then
 hypergeometric, and chance, its interval and the p-value are exact; for means over pairs and for more than two sets they
 come from seeded permutations. The *corrected* similarity is (J - chance) / (1 - chance), as in Cohen's kappa: 0 at
 chance, 1 for equal sets, below 0 for sets that avoid each other.
@@ -80,9 +80,9 @@ class Agreement:
     Attributes
     ----------
     intersection, union : float
-        Numbers of speakers; means where it is a mean over pairs.
+        Numbers of speakers; their means for a mean over pairs.
     jaccard : float
-        Similarity; NaN where a set is empty.
+        Similarity; NaN if a set is empty.
     chance, low, high : float
         Mean similarity by chance, and the ends of the interval that holds it in a share `level` of permutations.
     corrected : float
@@ -131,7 +131,7 @@ def pair_agreement(
     first, second : ndarray of bool of shape (n_speakers,)
         Members of each set.
     level : float
-        Share of permutations that the interval of chance holds.
+        Share of permutations that the interval of chance contains.
 
     Examples
     --------
@@ -301,7 +301,7 @@ class Comparisons:
     n_speakers : int
         Speakers that all conditions share.
     sets : dict of Levels to DisclosureSets
-        The quarters.
+        The easiest and the hardest quarter of the speakers.
     factors : dict of str to dict of str to Agreement
         Mean over the pairs of each factor, ``easy`` and ``hard``.
     pairs, unions, joint : tuple of Comparison
@@ -309,7 +309,7 @@ class Comparisons:
     settings : dict
         Rule for ties, level, permutations, seed.
     notes : tuple of str
-        Speakers left out, sets that are no quarters.
+        Speakers left out, and sets that are not exact quarters.
     """
 
     n_speakers: int
@@ -388,9 +388,9 @@ def compare_conditions(
     linkability : mapping of Levels to mapping of str to float
         Linkability by speaker in each condition, at least 2 of them with the same factors.
     rule : {"nearest", "include", "exclude", "random"}
-        For equal speakers; see `evaluation.linkage.quarters`.
+        Rule for speakers with equal values; see `evaluation.linkage.quarters`.
     permutations : int
-        For means over pairs and joint similarities.
+        Number of permutations for means over pairs and joint similarities.
     seed : int
         Seed of the permutations, and of the rule `random`.
     level : float

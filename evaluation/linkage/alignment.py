@@ -6,10 +6,11 @@ Vectors are scaled to length 1 first, and compared by cosine after subtracting t
 and ``uncentred`` compare them as they are. Each anonymised vector is aligned by a map that was not trained on its
 speaker, unless given training pairs contain the speaker. The means are those of the training vectors, or with
 ``own_means`` those of the linked vectors: then an attacker adapts to all unlabelled anonymised segments ("whole
-list"). Linked are
+list"). The links are
 
-* *anonymised to original*: an anonymised segment to the speaker of the nearest original segment (which may be the very
-  segment that it was made of), as an attacker does,
+
+* *anonymised to original*: an anonymised segment to the speaker of the nearest original segment (which may be its
+  own original), as an attacker does,
 * *original to anonymised*: an original segment to the speaker of the nearest mapped anonymised segment, which is the
   accuracy of Champion et al. (ASRU 2021) for "orthogonal" with ``uncentred``; where folds have a map each, the original
   segments are centred by the mean of their target means,
@@ -69,7 +70,7 @@ class AlignmentSettings:
     ridge, prior : float
         Penalties of the maps that are trained on pairs.
     one_extractor : bool
-        Both sides are of one extractor.
+        Both sides come from the same extractor.
     own_means : bool
         Every map subtracts and adds the means of the linked vectors.
     uncentred : bool
@@ -78,7 +79,7 @@ class AlignmentSettings:
     Raises
     ------
     ConfigError
-        If ``uncentred`` meets ``own_means``.
+        If both ``uncentred`` and ``own_means`` are set.
     """
 
     folds: int = 5
@@ -147,8 +148,8 @@ def learnt_maps(
     sides : (original, anonymised)
         The embeddings to be linked.
     training : (original, anonymised) or None
-        Training vectors. By default folds of the linked speakers; a map without pairs then learns from all of
-        it, since it does not use the speakers.
+        Training vectors. By default folds of the linked speakers; a map without pairs then learns from all of them,
+        since it does not use the speakers.
     kind : str
         One of `ALIGNMENTS`.
     settings : AlignmentSettings
@@ -210,7 +211,7 @@ def link_aligned(
     Raises
     ------
     ConfigError
-        If ``uncentred`` meets the kind "centred".
+        If ``uncentred`` is combined with the kind "centred".
     """
     if settings.uncentred and kind == "centred":
         raise _means_of_uncentred("alignment='centred'")

@@ -13,7 +13,7 @@ _NAMES = ("model_type", "model-type", "data_type", "matrix_path")
 
 
 class LinkabilityConfig(NamedTuple):
-    """What a configuration names.
+    """The settings of a configuration.
 
     Attributes
     ----------
@@ -31,13 +31,13 @@ class LinkabilityConfig(NamedTuple):
 def read_linkability_config(path: str | Path) -> LinkabilityConfig:
     """Read the keys ``enroll_path``, ``trial_path``, ``seed``, ``model_type`` and ``data_type``.
 
-    The last two name folders of results there, and are not needed; neither is ``matrix_path``. Paths that do not exist
-    from the current folder begin at that of the configuration.
+    The last two name folders of results in Speaker-Linkability and are not needed here; neither is ``matrix_path``.
+    Paths that do not exist relative to the current folder are relative to the configuration's.
 
     Raises
     ------
     ConfigError
-        If a key is unknown, a path is missing, or the seed is no whole number.
+        If a key is unknown, a path is missing, or the seed is not a whole number.
     """
     path = Path(path)
     values = read_yaml(path)

@@ -180,7 +180,9 @@ def linkability_over_sizes(
     array([1.  , 0.25, 0.  ])
     """
     if measure not in MEASURES:
-        raise DataError(f"expected a measure of sizes among {', '.join(MEASURES)}, got {measure!r}")
+        raise DataError(
+            f"expected one of the measures of sizes {', '.join(MEASURES)}, got {measure!r}"
+        )
     low, high = ranks.span(ties)
     values = np.empty(len(ranks))
     for impostors in np.unique(ranks.impostors).tolist():
@@ -228,7 +230,7 @@ def monte_carlo(
     runs : int
         Number of repetitions.
     seed : int
-        Not negative.
+        Seed of the draws, not negative.
 
     Returns
     -------
@@ -347,7 +349,7 @@ class Curve(Tabular):
     top : int
         The r of "among the first r".
     level : float
-        Share of true values that the intervals should cover; NaN where that is not known.
+        Confidence level of the intervals; NaN where that is not known.
     """
 
     sizes: NDArray[np.int64]
@@ -470,7 +472,7 @@ def mean_interval(
     resampling : Resampling, optional
         By default that of `Resampling`; without resamples the ends are NaN.
     counts : array_like of float of shape (P,), optional
-        Number of rows of each speaker, whose mean the value is: the mean is that of all rows. One each by default.
+        Number of rows of each speaker, whose mean the value is: the mean is that of all rows. 1 for each by default.
 
     Returns
     -------
@@ -501,8 +503,9 @@ def carriers(
 ) -> NDArray[np.float64]:
     """Return the effective number of speakers behind each mean: the degrees of freedom of its interval.
 
-    Of amounts x, as many equal ones as would have their sum and their sum of squares: (sum x)^2 / (sum x^2). Of what
-    speakers have linked, or of what they are missing, whichever are fewer, and never more than the speakers minus one.
+    For amounts x it is (sum x)^2 / (sum x^2), the number of equal amounts with the same sum and the same sum of
+    squares. The amounts are the linked rows of the speakers, or their missing rows, whichever number is smaller; the
+    result is never more than the number of speakers minus one.
 
     Parameters
     ----------
@@ -535,7 +538,7 @@ def linkability_over_draws(
     draws : sequence of Ranks
         One per draw, of the same rows.
     sizes, resampling
-        See `linkability_curve`, which this is for one draw.
+        See `linkability_curve`, whose result is returned for a single draw.
 
     Returns
     -------
@@ -599,8 +602,8 @@ def linkability(
         Sizes N of the gallery, target speaker included; all from 2 on by default, above 100,000 a thousand evenly
         spaced on a log scale.
     utterances : int or "all", optional
-        Number of utterances averaged into a trial. By default one: of embeddings the first of each speaker, of scores
-        each segment, which then is a separate trial.
+        Number of utterances averaged into a trial. By default one: of embeddings, the first utterance of each speaker;
+        of scores, each segment, which is then a separate trial.
     ties : {"shared", "strict", "lenient"}
         How impostors with the target speaker's score count; see `evaluation.linkage.curve`.
     resampling : Resampling, optional
@@ -620,8 +623,8 @@ def linkability(
     Raises
     ------
     DataError
-        If the two do not go together, ids or dimensions do not fit, a vector has no direction, or a size is beyond the
-        gallery.
+        If the first two arguments do not fit together, ids or dimensions do not fit, a vector has no direction, or a
+        size is beyond the gallery.
 
     References
     ----------
@@ -660,7 +663,7 @@ def linkability(
 
 
 def _checked_sizes(ranks: Ranks, sizes: ArrayLike, top: int) -> NDArray[np.int64]:
-    """Return sizes of the gallery as integers, if every row can serve them."""
+    """Return sizes of the gallery as integers, after a check that every row can serve them."""
     wanted = np.asarray(sizes)
     largest = ranks.largest_size
     if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
@@ -721,7 +724,7 @@ def _fewer_than(
     for j in range(1, min(top, int(beaters.max(initial=0)) + 1)):
         # log of C(k, j) C(m - k, n - j) / C(m, n) without its constant factor
         terms = table[m:][k] - table[m:][j] - table[m + k - j] + table[m:][n] - table[m + n - j]
-        # indices beyond the table ask for more than k or n, which the terms already make impossible
+        # indices beyond the table mean more than k or n, to which the terms already give probability 0
         probability += np.exp(outer + terms - table[np.minimum((m - k) + (m - n) + j, 2 * m)])
     np.minimum(probability, 1.0, out=probability)
     return probability

@@ -54,8 +54,8 @@ def rank_shares(ranks: Ranks, *, ties: TieRule = "shared") -> NDArray[np.float64
     impostors = int(ranks.impostors.max())
     if impostors > ranks.impostors.min():
         raise DataError(
-            f"expected rows with as many impostors each, got {ranks.impostors.min()} to {impostors}",
-            remedy="ranks of the whole gallery are comparable only where galleries have one size",
+            f"expected the same number of impostors in each row, got {ranks.impostors.min()} to {impostors}",
+            remedy="ranks of the whole gallery are comparable only if all galleries have the same size",
         )
     kinds, counts = np.unique(np.stack(ranks.span(ties)), axis=1, return_counts=True)
     shares = np.zeros(impostors + 1)
@@ -125,20 +125,20 @@ def rank_spread(alpha: float, beta: float, impostors: int) -> float:
 def fit_beta_binomial(shares: ArrayLike) -> tuple[float, float]:
     """Fit a beta-binomial distribution to shares of 0, 1, ..., M by maximum likelihood.
 
-    With S(i) the share above i and T(i) the share below M - i, and without what does not depend on the parameters, the
-    log-likelihood is the sum over i = 0, ..., M - 1 of
+    With S(i) the share above i and T(i) the share below M - i, and without terms that do not depend on the parameters,
+    the log-likelihood is the sum over i = 0, ..., M - 1 of
 
         S(i) log(alpha + i) + T(i) log(beta + i) - log(alpha + beta + i)
 
     Its slope in log alpha is alpha times the sum of S(i) / (alpha + i) - 1 / (alpha + beta + i), and so for beta. Both
-    are sums of M terms without cancellation, so the search ends where the slope is below 1e-9. Where all shares but one
-    end are 0, the loss falls to 0 like its own slope: then it is the distribution that is found to 1e-9, and not the
-    parameters, of which only alpha / beta going to 0 or to infinity is determined.
+    are sums of M terms without cancellation, so the search ends where the slope is below 1e-9. If only the share of 0,
+    or only that of M, is not 0, the loss falls to 0 together with its slope: then the distribution is exact to 1e-9,
+    but the parameters are not determined, except that alpha / beta goes to 0 or to infinity.
 
     Returns
     -------
     alpha, beta : float
-        Between exp(-18) and exp(18): where all are 0, or all M, there is no inner maximum.
+        Between exp(-18) and exp(18): if all values are 0, or all M, there is no inner maximum.
     """
     from scipy.optimize import minimize
 
@@ -190,9 +190,9 @@ def largest_impostor_scores(
     Parameters
     ----------
     gallery, trials : SpeakerVectors
-        One vector a speaker; the ones that the ranks were made from.
+        One vector per speaker; the ones from which the ranks were computed.
     ranks : Ranks
-        Says which trials, in which order: one row a speaker.
+        Ranks of the trials, which determine their order: one row per speaker.
     count : int
         Number of scores to keep, at most the number of impostors.
     jobs : int, optional
@@ -203,12 +203,12 @@ def largest_impostor_scores(
     Returns
     -------
     ndarray of float64 of shape (n_rows, count)
-        Falling; of products in float32.
+        Scores in descending order, from products in float32.
 
     Raises
     ------
     DataError
-        If a row's speaker is not on both sides, or there are fewer impostors.
+        If a row's speaker is not on both sides, or there are fewer impostors than `count`.
     """
     if not 1 <= count < len(gallery.names):
         raise DataError(
@@ -219,7 +219,7 @@ def largest_impostor_scores(
     absent = ranks.speakers[(owners < 0) | (rows < 0)].tolist()
     if absent:
         raise DataError(
-            f"expected the vectors that the ranks were computed from, but there is none of {absent[0]!r}"
+            f"expected the vectors that the ranks were computed from, but there is none for {absent[0]!r}"
         )
     unit = to_unit(trials.vectors[rows], trials.norms[rows]).astype(np.float32)
     bounds = chunk_bounds(len(gallery.names), gallery_block)
@@ -237,7 +237,7 @@ def largest_impostor_scores(
 def rank_evidence_of(ranks: Ranks) -> Evidence:
     """Return the strongest evidence of ranks; see `evaluation.metrics.rank_llrs`.
 
-    Galleries of several sizes, as of women and of men, are evaluated separately, since the attacker knows the size.
+    Galleries of different sizes, such as those of women and men, are evaluated separately: the attacker knows the size.
     """
     sizes = np.unique(ranks.impostors).tolist()
     parts = [ranks.subset(ranks.impostors == size) for size in sizes]
@@ -262,7 +262,7 @@ def worst_case_from(scores: Scores, key: Key, *, missing: Missing = "error") -> 
     Returns
     -------
     WorstCase
-        The reading by ranks is left out, with a note, where the trials are no gallery of one size.
+        The reading by ranks is left out, with a note, if the trials do not form a gallery of one size.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def _largest(
     trial_block: int,
     item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.float32]:
-    """Find the largest cosines within a part of the gallery (its first row, its vectors, their lengths), unsorted."""
+    """Find the largest cosines, unsorted, within a part of the gallery, given by first row, vectors and lengths."""
     first, rows, norms = item
     vectors = np.asarray(np.asarray(rows) / norms[:, None], np.float32)
     kept = min(count, len(vectors))

@@ -1,25 +1,26 @@
 """Linkability in populations larger than the gallery: extrapolated by several methods that are compared.
 
-`extrapolate` gives each method's estimate with its interval, `backtest` what the methods would have said of the gallery
-itself, had most of it been hidden. See docs/linkability.md.
+`extrapolate` gives each method's estimate with its interval, `backtest` what the methods would have predicted for the
+gallery itself, had most of it been hidden. See docs/linkability.md.
 
 Cells
 -----
 Of the M impostors that a trial is compared with, k beat it. If a random impostor beats it with probability p, k is
 binomial with M and p. The scale on which p is described is its *margin* z, p = Phi(-z): p = 0.5 at 0, 1e-3 at 3.1, 1e-8
-at 5.6. Where impostor and mated scores are normal and of one spread, z is normal over trials with mean d'. Small counts
-have a cell each, larger ones share cells that grow with them (about 12 % wide): the likelihood of a table of a hundred
-cells costs the same for any number of trials, and loses little information.
+at 5.6. If impostor and mated scores are normal with the same spread, z is normal over trials with mean d'. Each small
+count has its own cell; larger ones share cells that grow with them (about 12 % wide). The likelihood of a table of a
+hundred cells costs the same for any number of trials, and loses little information.
 
 Methods
 -------
 * *normal*: the margin is a mixture of normals over trials, fitted to the cells by expectation-maximisation, many tables
-  of counts (resamples) at once. Being about ranks, it is exact for any increasing function of normal scores.
+  of counts (resamples) at once. As it uses only ranks, it is exact for any increasing function of normal scores.
 * *tail*: each trial has its own impostor distribution, since speakers in a crowded region have closer impostors.
   Beyond a trial's own threshold, its lowest kept score, scores follow a generalised Pareto distribution [1]_ [2]_ with
   a shape that all trials share and a scale of the trial. Scales and thresholds of single trials are noisy, so they are
   drawn towards the common ones by as much as their scatter is noise (James and Stein).
-* *bounds*: no shape. The least and the largest value over all distributions on the grid of margins whose curve runs
+* *bounds*: no shape is assumed. The least and the largest value over all distributions on the grid of margins whose
+curve runs
   inside a band around the measured curve, which holds the true curve at all its sizes at once; linear programmes.
 
 Few errors, and few hits
@@ -31,11 +32,11 @@ q**((N - 1) / (M - 1)), as the mean of a power is at least the power of the mean
 
 Hiding
 ------
-Impostors are hidden by chance, of each trial on its own: of its k beaters among M impostors a hypergeometric number is
-left among M / hidden. Extrapolated to the whole gallery, this is compared with what was measured there. The trials are
-the same on both sides, so the error shown is that of the method and of the hidden impostors, not that of few trials.
-Where no interval of a method holds what was measured (or its interval, where few trials are first, or are not), no
-extrapolation is trusted, and only the bounds are left.
+Impostors are hidden at random, separately for each trial: of its k beaters among M impostors a hypergeometric number is
+left among M / hidden. The extrapolation of these to the whole gallery is compared with the measurement there. The
+trials are the same on both sides, so the error shown is that of the method and of the hidden impostors, not that of few
+trials. If no method's interval contains the measured value (or overlaps its interval, if few trials rank first or few
+do not), no extrapolation is trusted, and only the bounds are left.
 
 References
 ----------
@@ -71,7 +72,7 @@ DEFAULT = Resampling(resamples=200)
 """200 resamples, seed 0, 95 %."""
 HIDDEN = 20
 LEAST_LEFT = 10  # least number of impostors of each trial
-_LEFT = 50  # the same in the back-test
+_LEFT = 50  # number of impostors left in the back-test
 MIN_ROWS = 20
 MIN_KEPT = 10
 COMPONENTS = (1, 2, 3)
@@ -98,7 +99,7 @@ class Prediction:
     Attributes
     ----------
     method : str
-        Which one.
+        Name of the method.
     linkability, low, high : ndarray of float64 of shape (n_sizes,)
         Estimate and the ends of its interval; the bounds have no estimate, NaN.
     inside : float
@@ -145,9 +146,9 @@ class Extrapolation(Tabular):
     ties : str
         Requested populations.
     notes : tuple of str
-        What to read with the numbers.
+        Remarks to read together with the numbers.
     tests : tuple of Backtest
-        What the methods said of the gallery when most of it was hidden; none where the gallery is too small.
+        Predictions for the gallery when most of it was hidden; empty if the gallery is too small.
     """
 
     sizes: Array
@@ -175,7 +176,7 @@ class Extrapolation(Tabular):
         )
 
     def ends(self) -> tuple[Array, Array]:
-        """Return the span, or the bounds where no extrapolation is trusted."""
+        """Return the span, or the bounds if no extrapolation is trusted."""
         bounds = self.predictions["bounds"]
         if self.is_trusted:
             return self.span()
@@ -237,7 +238,7 @@ def extrapolate(
     sizes : array_like of float of shape (n_sizes,)
         Populations, the speaker included, 2 to 1e12; returned in ascending order.
     impostor_scores : array_like of float of shape (n, m), optional
-        The m largest impostor scores of each trial, m at least 11, better 21; what the method ``tail`` needs.
+        The m largest impostor scores of each trial, at least 11, better 21; the method ``tail`` needs them.
     ties : {"shared", "strict", "lenient"}
         Impostors of the same score: any order of them is equally likely, all beat the target speaker, or none.
     resampling : Resampling
@@ -304,15 +305,16 @@ class Backtest:
     Attributes
     ----------
     method : str
-        Which one.
+        Name of the method.
     fitted_to, size : int
         Gallery that the method saw, and the one it predicted; the target speaker included.
     predicted, low, high : float
         Its estimate (NaN for the bounds) and its interval.
     measured : float
-        What is true of these trials.
+        Value measured on these trials with all impostors.
     held : bool
-        Whether the interval contains the measured value, or overlaps its interval if few trials rank first or do not.
+        Whether the interval contains the measured value, or overlaps its interval if few trials rank first or few do
+        not.
     """
 
     method: str
@@ -343,7 +345,7 @@ def backtest(
         How many times larger the gallery is than what the methods see, at least 2.
     impostor_scores, ties, resampling
         See `extrapolate`; the seed also hides impostors. Of the largest impostor scores only about one in `hidden`
-        is left, so the method `tail` takes part where that is at least 11 for every trial.
+        is left, so the method `tail` takes part only if at least 11 are left for every trial.
 
     Returns
     -------
@@ -367,7 +369,7 @@ def backtest(
         ranks.ties, ranks.impostors - ranks.beaters - ranks.ties, n_left - beaters
     )
     scores = None
-    # all are kept with equal probability, and every trial keeps as many as the one with fewest
+    # each score is kept with equal probability, and every trial keeps as many as the one with the fewest
     if impostor_scores is not None:
         largest = -np.sort(-np.asarray(impostor_scores, np.float64), axis=1)
         kept = rng.random(largest.shape) < 1 / hidden
@@ -706,7 +708,7 @@ def _extrapolated(
         )
     if impostor_scores is None:
         notes.append(
-            "no impostor scores, so no method tail: the span is that of the method normal alone"
+            "the method tail needs impostor scores: the span is that of the method normal alone"
         )
     else:
         scores = np.asarray(impostor_scores, np.float64)
@@ -730,7 +732,7 @@ def _extrapolated(
 
 
 def _few(share: float, n_speakers: int, n_rows: int, level: float) -> tuple[float, float] | None:
-    """Return the interval of the share of trials that rank first if few of them do or do not; else None."""
+    """Return the interval of the share of trials that rank first, if few do or few do not; else None."""
     settings: dict[str, Any] = {"n_units": n_speakers, "n_trials": n_rows, "level": level}
     if (1 - share) * n_rows < PLENTY:
         low, high = rate_interval(1 - share, **settings)

@@ -116,7 +116,7 @@ def rank_embeddings(
     keep_impostors : bool
         Keep the largest impostor scores of each trial.
     side : mapping of str to str, optional
-        What the attacker knows about each speaker, blank where nothing: rank among those who match too.
+        What the attacker knows about each speaker, empty if nothing: also rank among the enrolled speakers who match.
     work : Work
         Workers; the result does not depend on them.
     verbose : bool
@@ -180,23 +180,23 @@ def rank_trial_scores(
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id"}
-        What intervals resample: speakers, or ids of models. Where models may not be speakers, and speakers are asked
-        for, the ranks say so (`Ranks.are_speakers`), and there are no intervals.
+        What intervals resample: speakers, or ids of models. If speakers are asked for but models may not be speakers,
+        `Ranks.are_speakers` is false and there are no intervals.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score.
     keep_impostors : bool
         Keep the largest impostor scores of each trial.
     side : mapping of str to str, optional
-        What the attacker knows about each id or speaker, see `evaluation.trials.match_sides`: rank among those who
-        match too.
+        What the attacker knows about each id or speaker, see `evaluation.trials.match_sides`: also rank among the
+        models that match.
 
     Raises
     ------
     DataError
-        If a number of utterances or `bootstrap_by` is out of range, or as `evaluation.linkage.rank_scores`.
+        If a number of utterances or `bootstrap_by` is out of range, or as in `evaluation.linkage.rank_scores`.
     """
     if bootstrap_by not in ("speaker", "id"):
-        raise DataError(f"expected bootstrap_by among speaker, id, got {bootstrap_by!r}")
+        raise DataError(f"expected bootstrap_by 'speaker' or 'id', got {bootstrap_by!r}")
     numbers = _numbers(utterances)
     values, truth = join_scores(scores, key, missing=missing)
     turned = reversal(values[truth.is_target], values[~truth.is_target])
@@ -287,12 +287,12 @@ def read_rank_tables(
     path : path
         The folder of the run, or its ``ranks.npz``.
     utterances : sequence of int or "all", optional
-        Numbers of utterances; all that are there by default.
+        Numbers of utterances; by default all that were kept.
 
     Raises
     ------
     DataError
-        If there are no ranks, or not of these numbers of utterances.
+        If there are no ranks, or none for these numbers of utterances.
     """
     path = Path(path)
     file = path / RANKS if path.is_dir() else path

@@ -80,12 +80,13 @@ def answers(scores: Scores, threshold: float) -> dict[str, NDArray[Any]]:
     scores : Scores
         Scores of S segments against all enrolled models.
     threshold : float
-        The lowest score that is answered with a model; see `identification` for how to choose it.
+        The lowest score for which a model is the answer; see `identification` for how to choose it.
 
     Returns
     -------
     dict of str to ndarray of shape (S,)
-        Columns ``segment``, ``answer`` (of models with equal scores the first by name) and ``score``, the highest.
+        Columns ``segment``, ``answer`` (the model with the highest score; the first by name if several have it) and
+        ``score``, that score.
 
     Examples
     --------
@@ -124,12 +125,13 @@ def identification(
     fpir : float, or sequence of float
         Largest false-positive identification rates, between 0 and 1, at which thresholds are chosen on these scores.
     threshold : float, optional
-        A threshold that was chosen on other scores, in the place of `fpir`.
+        A threshold chosen on other scores, used instead of `fpir`.
     speakers, model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `per_speaker`. Several models of a speaker count as one, by the highest
         score.
     bootstrap_by : {"speaker", "id"}
-        id: each model is a speaker, and each segment without a target trial another one, whatever the ids look like.
+        With "id", each model counts as a speaker and each segment without a target trial as another, whatever their
+        ids.
     resampling : Resampling, optional
         Resampling of the speakers; `Resampling()` by default, and ``Resampling(0)`` for no intervals.
     missing : {"error", "drop", "reject"}
@@ -138,8 +140,8 @@ def identification(
     Returns
     -------
     Evaluation
-        ``fnir`` and ``fpir`` by what was asked for, with their threshold: ``result.fnir[0.01].value``; under ``given``
-        if the threshold was. Its target trials are the mated searches.
+        ``fnir`` and ``fpir`` by requested FPIR, with their threshold: ``result.fnir[0.01].value``; or under ``given``
+        for a given threshold. The target trials of the result are the mated searches.
 
     Raises
     ------
@@ -249,7 +251,7 @@ def _check_searches(
     enrolled: NDArray[np.int64],
     mated: NDArray[np.bool_],
 ) -> None:
-    """Refuse speakers who are enrolled twice, enrolled speakers without a target trial, and searches of one kind."""
+    """Refuse speakers enrolled twice, enrolled speakers without target trials, and searches all of one kind."""
     if several.any():
         text = (
             f"expected one target trial of a segment, got several of {few(names[several].tolist())}"

@@ -27,9 +27,9 @@ Smaller galleries: `disclosure_curve` draws impostors at random, and calibrates 
 the size.
 
 Intervals are those of a delete-a-group jackknife [2]_: without each of the 20 groups of speakers (without each speaker
-if they are fewer) the slope is trained and everything is computed again. So they hold the choice of the slope, on which
-LID+ depends most. Student's t has as many degrees of freedom as there are groups, minus one; LID+ is taken on a log
-scale, PDR on a logit scale.
+if they are fewer) the slope is trained and everything is computed again. So they include the uncertainty of the slope,
+on which LID+ depends most. Student's t has as many degrees of freedom as there are groups, minus one; LID+ is taken on
+a log scale, PDR on a logit scale.
 
 References
 ----------
@@ -121,7 +121,7 @@ def disclosure_slope(values: ArrayLike, rows: ArrayLike, is_target: ArrayLike) -
         If a class has no trial.
     """
     codes = np.asarray(rows)
-    searched = np.bincount(codes)[codes] > 1  # rows of one enrolled speaker compare nothing
+    searched = np.bincount(codes)[codes] > 1  # rows with one enrolled speaker compare nothing
     trained = _calibrated(
         z_normalised(values, codes)[searched], np.asarray(is_target, bool)[searched]
     )
@@ -192,7 +192,7 @@ def local_disclosure(
     Raises
     ------
     DataError
-        If a score is not finite, or a row has another number of target speakers than one.
+        If a score is not finite, or a row does not have exactly one target speaker.
 
     Examples
     --------
@@ -242,7 +242,7 @@ class LocalDisclosure(Tabular):
     speakers, segments : ndarray of str of shape (R,)
         Target speaker and id of each row.
     replicates : ndarray of float64 of shape (G, R)
-        LID by the slope without each group of speakers, whose own rows are NaN.
+        LID with the slope trained without each group of speakers, whose own rows are NaN.
     slope : float
         Slope of the log-likelihood ratios, the mean over rows.
     mean : Interval
@@ -302,7 +302,8 @@ def disclosed_information(
     trials : GalleryTrials
         Scores of recordings against all enrolled speakers; see `evaluation.linkage.gallery_trials`.
     background : GalleryTrials, optional
-        Scores of other speakers, to calibrate with; by default each group of speakers is calibrated by the others.
+        Scores of other speakers to train the calibration; by default each group of speakers is calibrated on the
+        others.
     resampling : Resampling, optional
         Resampling of the speakers for the intervals; `Resampling()` by default.
 
@@ -340,7 +341,7 @@ def disclosed_information(
 
 
 def _warn_of_background(background: GalleryTrials, slope: float, trials: GalleryTrials) -> None:
-    """Warn of a background that is tested as well, or whose scores are reversed."""
+    """Warn of background speakers who are also tested, and of reversed background scores."""
     tested = sorted(set(background.owners) & set(trials.owners))
     if tested:
         text = "%d of %d speakers of the background are tested as well (%s): calibrate with others"
@@ -362,7 +363,7 @@ def summarise_disclosure(
     replicates : array_like of float of shape (G, R)
         The same without each group of speakers, whose own rows are NaN.
     resampling : Resampling, optional
-        Says the level, and by 0 resamples that there are no intervals; that of `Resampling` by default.
+        Confidence level; with 0 resamples there are no intervals. By default that of `Resampling`.
 
     Examples
     --------
@@ -386,7 +387,10 @@ def summarise_disclosure(
 
 
 def _summaries(bits: NDArray[np.float64]) -> dict[str, float]:
-    """Return the mean, the share above 0, and the means of values above 0 and of the others; NaN without rows."""
+    """Return the mean, the share above 0, and the means of values above 0 and of the others.
+
+    NaN if there are no rows.
+    """
     is_gain = bits > 0
     parts = {"gain": bits[is_gain], "loss": bits[~is_gain]}
     summaries = {"mean": float(bits.mean()), "share": float(is_gain.mean())}
@@ -408,11 +412,11 @@ def disclosure_curve(
     Parameters
     ----------
     trials, background, resampling
-        See `disclosed_information`; the seed of the resampling draws the galleries too.
+        See `disclosed_information`; the seed of the resampling is also used to draw the galleries.
     sizes : sequence of int
         Numbers N of enrolled speakers, target speaker included, from 2 to the smallest gallery of all rows.
     draws : int
-        Galleries that are drawn for each row and size, of which LID is the mean.
+        Number of galleries drawn for each row and size; LID is averaged over them.
 
     Returns
     -------
@@ -422,7 +426,7 @@ def disclosure_curve(
     Raises
     ------
     DataError
-        If a size or the number of draws is out of range, or as `disclosed_information`.
+        If a size or the number of draws is out of range, or as in `disclosed_information`.
     """
     resampling = resampling or Resampling()
     largest = int(np.bincount(trials.rows).min())
@@ -449,7 +453,7 @@ def disclosure_curve(
 
 def drawn_gallery(trials: GalleryTrials, size: int, rng: np.random.Generator) -> GalleryTrials:
     """Return trials with a limited number of enrolled speakers per row: the target speaker and random others."""
-    # the target trial of each row first, the others in random order
+    # order: the target trial of each row first, then the others at random
     order = np.lexsort((rng.random(len(trials.rows)), ~trials.is_target, trials.rows))
     counts = np.bincount(trials.rows)
     place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -78,9 +78,9 @@ class Matching:
         How often the target speaker ranks first among the enrolled speakers who match, and how many match; see
         `evaluation.linkage.matching_report`.
     side_bits : Interval
-        Mean of log2(N / N_match): what the side information discloses without a voice, in bits.
+        Mean of log2(N / N_match): disclosure by the side information alone, in bits.
     lid : LocalDisclosure
-        What the voice discloses among those who match.
+        Information disclosed by the voice among those who match.
     alid_total : Interval
         ALID of both: the mean of log2(N p_target), in bits.
     """
@@ -113,18 +113,18 @@ class DisclosureOverview:
     tpr_at_fpr : dict of str to dict
         By the bound on the false-accept rate: `true_accept`, and `epsilon` with its lower bound.
     worst_speaker : dict
-        The speaker who ranks first most often beyond what the model gets from everybody, with the interval of the
-        largest true value.
+        The speaker who ranks first most often, after subtraction of how often other people's recordings rank that model
+        first, with the interval of the largest true value.
     mostly_found : dict
-        Share of speakers who rank first in more than half of their recordings beyond that.
+        Share of speakers who rank first in more than half of their recordings after that subtraction.
     resampling : Resampling
         Resampling for the intervals.
     side : Matching, optional
-        With side information.
+        Results with side information, if it is given.
     fairness : Fairness, optional
-        With groups.
+        Comparison of groups, if they are given.
     notes : list of str
-        What a reader should know.
+        Remarks that a reader should know.
     """
 
     n_enrolled: int
@@ -174,18 +174,19 @@ def disclosure_overview(
     scores, key : Scores, Key
         Recordings against enrolled speakers, joined by id pair.
     background : (Scores, Key), optional
-        Trials of other speakers, to calibrate local information disclosure with; by default each group of speakers
-        is calibrated by the others.
+        Trials of other speakers, to calibrate local information disclosure; by default each group of speakers is
+        calibrated on the others.
     side : mapping of str to str, optional
         What the attacker knows about each id or speaker; see `evaluation.trials.match_sides`.
     metadata : mapping of str to str, optional
-        Group of each id or speaker, such as their sex, with its name as `column`: how unequal the groups are.
+        Group of each id or speaker, such as their sex, for a comparison of groups.
     column : str
-        What the groups are.
+        Name of the grouping.
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id"}
-        What intervals resample; see `evaluation.uncertainty.sample_from`. There are none where ids may not be speakers.
+        What intervals resample; see `evaluation.uncertainty.sample_from`. There are no intervals if ids may not be
+        speakers.
     sizes : sequence of int
         Sizes of the gallery for linkability; those beyond the gallery are left out, with a note.
     resampling : Resampling, optional
@@ -282,7 +283,7 @@ def disclosure_overview(
 
 
 def _linkability(ranks: Ranks, sizes: Sequence[int], resampling: Resampling) -> dict[int, Interval]:
-    """Return linkability among as many speakers as asked for, up to all, and among all."""
+    """Return linkability among the requested numbers of speakers, and among all."""
     largest = ranks.largest_size
     fitting = sorted({size for size in sizes if size <= largest} | {largest})
     curve = linkability_curve(ranks, fitting, resampling=resampling)

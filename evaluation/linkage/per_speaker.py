@@ -1,7 +1,7 @@
 """Measures of each speaker: who is hard to recognise, who is easily imitated, and who imitates others.
 
 The *animals* of Doddington et al. [1]_ are taken by quartiles, as in the biometric menagerie [2]_, so that a quarter of
-the speakers are of each kind even where all are alike, and somebody may be of several:
+the speakers are of each kind even if all are alike; a speaker may be of several kinds:
 
 =====  ======================================================================================
 kind   mean scores
@@ -58,18 +58,18 @@ class PerSpeaker(Tabular):
     target_mean, nontarget_mean, impostor_mean : ndarray of float64 of shape (P,)
         Mean scores of these; NaN without trials.
     eer, cllr : ndarray of float64 of shape (P,)
-        Of the target trials and the nontarget trials against the speaker's models; NaN if there are none of a class.
+        Metrics of the target trials and the nontarget trials against the speaker's models; NaN if a class is empty.
     false_alarms, impostor_false_alarms : ndarray of float64 of shape (P,)
-        Share of all false alarms that are against the speaker's models, and in which the speaker is tested.
+        Shares of all false alarms: those against the speaker's models, and those in which the speaker is tested.
     rank1 : ndarray of float64 of shape (P,)
-        Share of the own recordings in which the speaker scores highest among all who are compared; NaN if recordings
-        are compared with one speaker only.
+        Share of the speaker's own recordings in which the speaker scores highest among all who are compared; NaN if
+        recordings are compared with one speaker only.
     kind : ndarray of str of shape (P,)
         The animals, such as ``goat, lamb``.
     threshold : float
-        The score of the equal error rate of all trials, from which on a nontarget trial is a false alarm.
+        Threshold of the equal error rate of all trials; nontarget trials at or above it are false alarms.
     notes : tuple of str
-        What is missing.
+        Notes on missing values.
     """
 
     speaker: NDArray[np.object_]
@@ -121,17 +121,18 @@ def per_speaker(
     missing: Missing = "error",
     verbose: bool = True,
 ) -> PerSpeaker:
-    """Return how each speaker fares: mean scores, error rates, shares of the false alarms, first ranks.
+    """Return the measures of each speaker: mean scores, error rates, shares of the false alarms, first ranks.
 
     Parameters
     ----------
     scores, key : Scores, Key
         Joined by id pair.
     speakers : mapping of str to str, callable, or str, optional
-        Speaker of each model and segment: a map, a function of the id, or a sign such as ``"/"``; by default ids are
-        speakers if they look like it.
+        Speaker of each model and segment: a map, a function of the id, or a separator such as ``"/"``; by default ids
+
+        are speakers if they look like it.
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
-        Other ones for one side; see `evaluation.trials.find_speakers`.
+        Speakers of one side, in place of `speakers`; see `evaluation.trials.find_speakers`.
     missing : {"error", "drop"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
     verbose : bool
@@ -140,7 +141,7 @@ def per_speaker(
     Raises
     ------
     DataError
-        If scores and key do not fit together, or the speakers are not known.
+        If scores and key do not fit together, or the speakers are unknown.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def animals(target: ArrayLike, nontarget: ArrayLike, impostor: ArrayLike) -> NDA
     Returns
     -------
     ndarray of str of shape (P,)
-        Empty where no mean is known.
+        The kinds; empty if no mean is known.
 
     Examples
     --------
@@ -235,7 +236,7 @@ def animals(target: ArrayLike, nontarget: ArrayLike, impostor: ArrayLike) -> NDA
 
 
 def _shares(sums: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return quotients; NaN where nothing was counted."""
+    """Return quotients; NaN if nothing was counted."""
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
@@ -257,7 +258,7 @@ def _rates_of_each(
 
 
 def _first_ranks(gallery: GalleryTrials, names: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Return how often each speaker ranks first in the own recordings that are compared with several speakers."""
+    """Return how often each speaker ranks first in own recordings, counting those compared with several speakers."""
     compared = np.bincount(gallery.rows)[gallery.rows] > 1
     ranks = np.full(len(names), np.nan)
     if compared.any():

@@ -31,7 +31,7 @@ class ZebraProfile:
     Attributes
     ----------
     result : Evaluation
-        Holds both numbers of ZEBRA with the category.
+        Result with both numbers of ZEBRA and the category.
     target, nontarget : ndarray of float64 of shapes (n_target,) and (n_nontarget,)
         The scores, for plots.
     worst_case : WorstCase or None
@@ -50,7 +50,7 @@ class ZebraProfile:
 
     @property
     def notes(self) -> dict[str, str]:
-        """Why the profile is to be read with care."""
+        """Reasons to read the profile with care."""
         return {name: text for name, text in self.result.notes.items() if name in _NOTED}
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def zebra_profiles(
     scale : sequence of (str, float)
         ZEBRA's categories; see `evaluation.metrics.read_scale`.
     worst_case : bool
-        Add the strongest evidence of any trial, read four ways; for one system.
+        Add the strongest evidence of any trial, by four estimates; only for a single system.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score; see `evaluation.trials.split_scores`.
 

@@ -35,7 +35,7 @@ TieSets = Literal["nearest", "include", "exclude", "random"]
 RULES: tuple[TieSets, ...] = get_args(TieSets)
 KINDS = ("easy", "hard")
 
-_DIGITS = 12  # values that differ less are equal, as sums in different orders
+_DIGITS = 12  # decimals compared: sums in different orders differ beyond them
 
 
 @one_line
@@ -54,7 +54,7 @@ class DisclosureSets:
     rule : str
         Rule for ties.
     notes : tuple of str
-        Where a set is far from a quarter, and why.
+        Remarks on sets that are far from a quarter, and why.
     """
 
     easy: frozenset[str]
@@ -92,11 +92,11 @@ def disclosure_sets(
     (['a'], ['d'])
     """
     if rule not in RULES:
-        raise DataError(f"expected a rule for ties among {', '.join(RULES)}, got {rule!r}")
+        raise DataError(f"expected one of the rules for ties {', '.join(RULES)}, got {rule!r}")
     names = sorted(linkability)
     values = np.array([linkability[name] for name in names], np.float64)
     if len(names) < 4:
-        raise DataError(f"expected at least 4 speakers to take quarters of, got {len(names)}")
+        raise DataError(f"expected at least 4 speakers to form quarters, got {len(names)}")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise DataError(f"expected finite values, got {values[bad[0]]} for {names[bad[0]]!r}")
@@ -144,11 +144,11 @@ def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -
     Parameters
     ----------
     folder : path
-        Where to.
+        Folder of the files.
     sets : DisclosureSets
         The sets to write.
     suffix : str
-        Such as ``_L1``.
+        Suffix of the files' names, such as ``_L1``.
 
     Returns
     -------
@@ -167,13 +167,13 @@ def write_lists(folder: str | Path, sets: DisclosureSets, *, suffix: str = "") -
 
 
 def _quarter(values: NDArray[np.float64], order: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-    """Return the quarter of lowest values; equal values together, or in a given order."""
+    """Return the quarter with the lowest values; equal values stay together or follow a given order."""
     if order is not None:
         return np.isin(
             np.arange(len(values)), np.lexsort((order, values))[: round(len(values) / 4)]
         )
     steps, counts = np.unique(values, return_counts=True)
-    # the lower of two equally near sizes
+    # of two sizes equally near, the lower
     chosen: NDArray[np.bool_] = (
         values <= steps[np.argmin(np.abs(np.cumsum(counts) - len(values) / 4))]
     )

@@ -1,7 +1,7 @@
 """Rank of the target speaker of each trial among all enrolled speakers, from embeddings or scores.
 
-From embeddings there is one row a trial speaker, and all are compared with the whole gallery. From scores there is one
-row a segment that has a target trial, or with `utterances` one per speaker, whose scores are means over segments.
+From embeddings there is one row per trial speaker, and all are compared with the whole gallery. From scores there is
+one row per segment that has a target trial, or with `utterances` one per speaker, whose scores are means over segments.
 Segments without a target trial have no target speaker among the enrolled and make no row.
 
 Table of counts
@@ -74,7 +74,7 @@ _DTYPES = {
     "impostors": np.int64,
     "mated": np.float64,
 }
-_BLOCKS_SENT = 32  # per task of another process, so that the transfer pays
+_BLOCKS_SENT = 32  # blocks in a task of another process, enough to make the transfer worthwhile
 
 _Trials = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
 """Trials: the row of the table of ranks that each belongs to, its model, its score, and whether it is a target."""
@@ -94,7 +94,7 @@ class Ranks(Tabular):
     impostors : ndarray of int64 of shape (n,)
         Impostors that the row was compared with, at least as many as beaters and ties.
     speakers : ndarray of str of shape (n,)
-        Target speaker of each row; rows without get names.
+        Target speaker of each row; unnamed speakers get names.
     mated : ndarray of float64 of shape (n,)
         Score of the target speaker; NaN if it is not known.
     notes : tuple of str
@@ -175,7 +175,9 @@ class Ranks(Tabular):
             If the rule is unknown.
         """
         if ties not in TIE_RULES:
-            raise DataError(f"expected a rule for ties among {', '.join(TIE_RULES)}, got {ties!r}")
+            raise DataError(
+                f"expected one of the rules for ties {', '.join(TIE_RULES)}, got {ties!r}"
+            )
         most = self.beaters + self.ties
         if ties == "strict":
             return most, most
@@ -239,7 +241,7 @@ def read_ranks(path: str | Path) -> dict[int, Ranks]:
         if isinstance(error, DataError):
             text = error.text
         else:
-            text = f"is no file of ranks: {error}"
+            text = f"is not a file of ranks: {error}"
         raise DataError(text, file=path, remedy="write it again") from error
     if not tables:
         raise DataError("expected ranks, got an empty file", file=path, remedy="write it again")
@@ -275,7 +277,7 @@ def count_beaters(
     Returns
     -------
     beaters, ties : ndarray of int64 of shape (n,)
-        Vectors of the gallery, the target speaker's left out, that score higher than the target speaker, and the same.
+        Numbers of vectors of other speakers that score higher than the target speaker's, and the same.
     mated : ndarray of float64 of shape (n,)
         Cosine of each trial with its target speaker.
     """
@@ -318,12 +320,12 @@ def ranks_from_embeddings(
     Returns
     -------
     Ranks
-        One row a trial speaker, sorted by name.
+        One row per trial speaker, sorted by name.
 
     Raises
     ------
     DataError
-        If dimensions differ, a vector is not finite or 0, fewer than 2 speakers are enrolled, or as said above.
+        If dimensions differ, a vector is not finite or 0, fewer than 2 speakers are enrolled, or as described above.
     """
     averaging = averaging or Averaging()
     warn_of_enrolled(enrol, trial)
@@ -339,11 +341,14 @@ def rank_speakers(
     not_enrolled: Literal["error", "drop"] = "error",
     work: Work = ALL_CORES,
 ) -> Ranks:
-    """Return the rank of each trial vector's speaker in a gallery; see `ranks_from_embeddings`, which makes both."""
+    """Return the rank of each trial vector's speaker in a gallery.
+
+    See `ranks_from_embeddings`, which makes the vectors.
+    """
     if gallery.vectors.shape[1] != trials.vectors.shape[1]:
         got = f"{gallery.vectors.shape[1]} of the enrolled and {trials.vectors.shape[1]} of the trials"
         raise DataError(
-            f"expected as many dimensions on both sides, got {got}",
+            f"expected the same number of dimensions on both sides, got {got}",
             remedy="use one extractor for both",
         )
     if len(gallery.names) < 2:
@@ -382,7 +387,7 @@ def ranks_from_scores(
     ----------
     scores, key : Scores, Key
         Joined by id pair; the key's target trials say who the target speaker is. Each model is one enrolled speaker; a
-        note says where the ids speak against it.
+        note says if the ids suggest otherwise.
     utterances : int or "all", optional
         If an integer L: one row per speaker, scored by the mean over its first L segments (by id). Speakers with fewer
         use all of them; a note says so. By default each segment is a row.
@@ -461,10 +466,10 @@ def rank_scores(
     numbers : sequence of int, "all" or None
         Numbers of utterances, as in `ranks_from_scores`.
     largest : int
-        How many impostor scores of each row to keep.
+        Number of impostor scores kept for each row.
     speakers : TrialSpeakers, optional
-        The speakers of each trial, in the order of the key: the gallery then holds speakers, not models, and one with
-        several models has the highest of their scores. By default each model is a speaker.
+        The speakers of each trial, in the order of the key: the gallery then holds speakers, not models, and a speaker
+        with several models has the highest of their scores. By default each model is a speaker.
     side : mapping of str to str, optional
         What the attacker knows about each id or speaker, see `evaluation.trials.match_sides`: the gallery of a row then
         holds those who match, who may be nobody else.
@@ -573,7 +578,8 @@ def gallery_trials(
 
 
 def _rows_of_segments(key: Key) -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
-    """Return the row of each trial's segment, or -1 without a target trial, and the target speaker and id of each row.
+    """Return each trial's row (that of its segment, or -1 without a target trial), and each row's target speaker and
+    id.
 
     Rows are sorted by speaker and id, unlike the tables of the key.
     """
@@ -599,7 +605,7 @@ def _count_part(
     blocks: tuple[int, int],
     item: tuple[int, Rows, NDArray[np.float64]],
 ) -> NDArray[np.int64]:
-    """Count higher and equal scores in rows of the gallery, given with the number of the first row, (2, n)."""
+    """Count higher and equal scores, (2, n), in a part of the gallery's rows, given with the number of the first."""
     first, rows, norms = item
     margin = cosine_margin(unit.shape[1])
     low = (mated - margin).astype(np.float32)
@@ -654,7 +660,7 @@ def _count(
     largest: int,
     may_be_alone: bool = False,
 ) -> tuple[Ranks, NDArray[np.float64] | None]:
-    """Count the impostors of each row with scores above or equal to the target speaker's; also the largest."""
+    """Count each row's impostors with scores above or equal to the target speaker's; return the largest scores too."""
     rows, _, values, is_target = trials
     mated = np.full(len(owners), np.nan)
     mated[rows[is_target]] = values[is_target]

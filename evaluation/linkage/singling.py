@@ -2,7 +2,7 @@
 
 Conventions
 -----------
-The attacker knows one enrolled speaker and makes of it a predicate: the cosine with a conversation exceeds a threshold
+The attacker knows one enrolled speaker and derives a predicate: the cosine with a conversation exceeds a threshold
 [1]_. It is applied to N conversations, one per speaker, and succeeds if exactly one of them fulfils it, whoever that
 is. The threshold is such that the predicate should hold for one in N: with M calibration conversations of each of the
 same N speakers it lies midway between the M-th and the (M + 1)-th highest of their M N scores. A predicate that holds
@@ -10,12 +10,13 @@ for one in N by chance isolates with a probability that tends to exp(-1) = 0.367
 disclosure.
 
 A conversation is the mean of `utterances` embeddings of one speaker, in the order of the file. The first M + 1 of a
-speaker are used, each in turn as the tested one and the others for calibration, so M + 1 folds. Speakers that have
-fewer are left out, with a note.
+speaker are used, each in turn as the tested one and the others for calibration, in M + 1 folds. Speakers with fewer are
+left out, with a note.
 
 With side information, such as sex or region, the predicate also asks that the speaker of the conversation matches the
-attacked one [3]_: the crowd is those N' who match, and the predicate should hold for one in N' of them. Then one that
-holds by chance isolates with the probability (1 - 1 / N')^(N' - 1): with certainty where one speaker alone matches.
+attacked one [3]_: the crowd is those N' who match, and the predicate should hold for one in N' of them. Then a
+predicate that holds by chance isolates with the probability (1 - 1 / N')^(N' - 1): with certainty if only one speaker
+matches.
 
 References
 ----------
@@ -64,7 +65,7 @@ REPORTED = (
     "n_crowds",
     "notes",
 )
-_MOST_ATTACKED = 500  # limit of enrolled speakers; more are subsampled by the seed
+_MOST_ATTACKED = 500  # largest number of attacked speakers; of more, a random subset is drawn
 _PREDICATES = 64
 
 
@@ -78,14 +79,14 @@ class SinglingOut(Tabular):
     probability : Interval
         Share of successes, with its interval over the enrolled speakers.
     chance : float
-        exp(-1); with side information see the module.
+        Probability by chance: exp(-1); with side information see the module.
     n_predicates, n_crowd, n_calibration, n_crowds : int
         Enrolled speakers that were attacked (500 at most); speakers in the crowd; calibration conversations of each;
-        crowds: 1.
+        number of crowds, 1.
     notes : tuple of str
         Notes on omitted speakers.
     per_predicate : ndarray of float64 of shape (n_predicates,)
-        Share of successes of each attacked speaker, by `speakers`.
+        Share of successes of each attacked speaker, in the order of `speakers`.
     speakers : ndarray of str
         Attacked speakers.
     """
@@ -124,7 +125,7 @@ def isolations(
     calibration : ndarray of shape (P, N, M)
         Scores of each predicate with M calibration conversations of each of N speakers.
     tested : ndarray of shape (P, N)
-        Scores with the tested conversation of each.
+        Scores of each predicate with each speaker's tested conversation.
 
     Returns
     -------
@@ -164,12 +165,11 @@ def singling_out(
     utterances : int
         Number of utterances in a conversation.
     averaging : Averaging, optional
-        How means are made.
+        How embeddings are averaged.
     resampling : Resampling, optional
-        Resampling of the attacked speakers for the interval; its seed also draws them. That of `Resampling` by
-        default.
+        Resampling of the attacked speakers for the interval; its seed also draws them. By default that of `Resampling`.
     side : mapping of str to str, optional
-        What the attacker knows about each speaker, blank where nothing.
+        What the attacker knows about each speaker, blank if nothing.
     verbose : bool
         Whether to show progress.
 
@@ -192,7 +192,7 @@ def singling_out(
     if gallery.vectors.shape[1] != n_dimensions:
         got = f"{gallery.vectors.shape[1]} and {n_dimensions}"
         raise DataError(
-            f"expected as many dimensions on both sides, got {got}",
+            f"expected the same number of dimensions on both sides, got {got}",
             remedy="use one extractor for both",
         )
     attacked = np.arange(len(gallery.names))
@@ -241,7 +241,7 @@ def _conversations(
     counts = np.bincount(codes, minlength=len(names))
     starts = np.cumsum(counts) - counts
     available = counts // utterances
-    # the least number among speakers with at least two, at most ten
+    # the smallest number of any speaker with at least two, but at most ten
     n_folds = min(
         MOST_CALIBRATION + 1, int(available[available >= 2].min(initial=MOST_CALIBRATION + 1))
     )

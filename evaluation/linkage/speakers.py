@@ -1,8 +1,9 @@
 """Found speakers: their own recordings rank them first more often than other recordings do.
 
-An attacker that gives all recordings the same name finds the bearer of this name always, and finds nothing. So a
-speaker counts as found only beyond what everybody gets: the recordings that rank the speaker first are compared with
-a hypergeometric distribution, in which it does not matter whose they are (Fisher's exact test, one-sided).
+An attacker that gives all recordings the same name always finds the bearer of this name, but has learnt nothing. So a
+speaker counts as found only by comparison with other people's recordings: the recordings that rank the speaker first
+are compared with a hypergeometric distribution, under the hypothesis that it does not matter whose they are (Fisher's
+exact test, one-sided).
 
 References
 ----------
@@ -27,7 +28,7 @@ MOSTLY = 0.5
 """Share of the own recordings, beyond that of other people's, above which a speaker is mostly found."""
 
 _SLACK = 1e-9
-# number of random rates that determines the lowest tenth by chance within about a point
+# number of random rates; determines the lowest tenth by chance within about a percentage point
 _DRAWN = 2000
 
 
@@ -39,8 +40,8 @@ class FoundSpeakers(NamedTuple):
     is_found : ndarray of bool of shape (S,)
         Whether own recordings rank the speaker first clearly more often than other people's recordings do.
     by_chance : ndarray of float64 of shape (S,)
-        Probability that this happens if it does not matter whose the recordings are; at most the level. The sum is the
-        number of speakers that are found by chance.
+        Probability of this if it does not matter whose the recordings are; at most the level. The sum is the expected
+        number of speakers found by chance.
     """
 
     is_found: NDArray[np.bool_]
@@ -161,7 +162,7 @@ def first_shares(trials: GalleryTrials) -> FirstShares:
 
 
 def mostly_found(shares: FirstShares, *, level: float = CLEARLY) -> NDArray[np.bool_]:
-    """Return who ranks first in more than half of their recordings beyond what their model gets from everybody.
+    """Return who ranks first in more than half of their own recordings, relative to other people's recordings.
 
     A model to which all recordings of one voice are nearest (a hub) ranks first in all of its bearer's recordings too.
     So a speaker counts if the share of own recordings exceeds that of other people's by more than a half, and is found
@@ -206,7 +207,7 @@ def lowest_tenth(rates: ArrayLike) -> float:
 def lowest_tenth_by_chance(n_target: ArrayLike, n_nontarget: ArrayLike, *, seed: int = 0) -> float:
     """Return the mean equal error rate of the lowest tenth of speakers if scores are uninformative.
 
-    It is below 50 %, since speakers with few recordings seem recognised by luck.
+    It is below 50 %, since some speakers with few recordings are recognised by luck.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Metrics of scores: error rates, detection costs, calibration, disclosure.
 
-Two arrays enter, the scores of target and of nontarget trials; each metric is a function of them (`eer`, `min_dcf`,
-`cllr`, `zebra`, `d_sys` ...) and, for many at once, of the scores sorted with ties merged. `Metrics` gives all.
+Each metric is a function of two arrays, the scores of target and of nontarget trials (`eer`, `min_dcf`,
+`cllr`, `zebra`, `d_sys` ...), or of scores that were sorted before, with ties merged. `Metrics` computes all metrics.
 By default ties are pooled and nothing is added; named conventions reproduce other tools.
 """
 

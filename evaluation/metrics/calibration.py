@@ -6,7 +6,7 @@ a trial after its score was turned into a posterior with that prior:
     ECE(P) = [ P mean_tar log(1 + exp(-llr - logit P)) + (1 - P) mean_non log(1 + exp(llr + logit P)) ] / log 2
 
 *Cllr* is ECE(0.5); the *minimum* of either is that of the best monotone calibration, found by isotonic regression, and
-the *calibration loss* what lies between. `evaluation.calibration` trains calibrations for new scores.
+the *calibration loss* is the difference of the two. `evaluation.calibration` trains calibrations for new scores.
 
 References
 ----------
@@ -34,7 +34,7 @@ from evaluation.trials import by_class, numbers_of
 from spkbase.errors import DataError
 
 logger = logging.getLogger(__name__)
-_NO_RATIOS = "so they are no log-likelihood ratios"
+_NO_RATIOS = "so they are not log-likelihood ratios"
 _FEW = 10  # with fewer distinct scores, signs and the minimum are not conclusive
 _PIECE = 1 << 15
 
@@ -45,9 +45,9 @@ def cllr(target: GivenScores, nontarget: OtherScores = None, labels: OtherScores
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
-        Natural LLRs. It is infinite if a target trial has -inf or a nontarget trial +inf.
+        Natural LLRs. The cost is infinite if a target trial has -inf or a nontarget trial +inf.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def min_cllr(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def ece(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural LLRs.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
 
@@ -136,7 +136,7 @@ def min_ece(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     prior : float, or ndarray of shape (P,)
         Target priors strictly between 0 and 1.
 
@@ -176,9 +176,9 @@ def _warn_of_doubt(scores: SortedScores, cost: float | None = None) -> None:
 def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     """Return why scores can hardly be meant as natural log-likelihood ratios, or None.
 
-    They are not if all have one sign: then not even the best nontarget trial supports different speakers. Nor are they
-    if Cllr exceeds 1.05 bit, so that no scores at all would be better, and calibration would save more than half of
-    Cllr and over 0.1 bit, or over 0.3 bit.
+    Scores are doubtful if all have the same sign: then no trial supports one of the two hypotheses. They are also
+    doubtful if Cllr exceeds 1.05 bit, so that no scores at all would be better, and calibration would save more than
+    half of Cllr and over 0.1 bit, or over 0.3 bit.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     Examples
     --------
     >>> doubt_ratios(sort_scores([-0.4, -2.0, -30.0], [-1.0 * n for n in range(1, 9)]))
-    'all scores are below 0, so they are no log-likelihood ratios: calibrate'
+    'all scores are below 0, so they are not log-likelihood ratios: calibrate'
     """
     one_sign = _doubt_signs(scores)
     if one_sign is not None:
@@ -202,7 +202,7 @@ def doubt_ratios(scores: SortedScores, cost: float | None = None) -> str | None:
     if not (cost > 1.05 or cost - least > max(0.1, min(least, 0.3))):
         return None
     numbers = f"Cllr {cost:.3f} bit, minimum {least:.3f}"
-    return f"the scores are no calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"
+    return f"the scores are not calibrated LLRs ({numbers}): calibrate them first, or name the base of their logarithm"
 
 
 def _doubt_signs(scores: SortedScores) -> str | None:
@@ -230,14 +230,15 @@ def pav_llrs(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores in any order.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     laplace : bool
         Apply Laplace's rule of succession, so that no LLR is infinite; see `SortedScores.laplace_blocks`.
 
     Returns
     -------
     target, nontarget : ndarray of float64 of shapes (n_target,) and (n_nontarget,)
-        Natural LLRs, in the order of the scores; of `SortedScores` in rising order, each as often as its weight says.
+        Natural LLRs, in the order of the scores; for `SortedScores` in ascending order, each repeated according to its
+        weight.
 
     Examples
     --------
@@ -277,7 +278,7 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
     if len(bad):
         raise DataError(
             f"expected target priors between 0 and 1, got {bad[0]:g}",
-            remedy="give them, not their logits",
+            remedy="give priors, not their logits",
         )
     result = np.zeros(len(priors))
     for number, target_prior in enumerate(priors):
@@ -289,8 +290,8 @@ def _entropy(llr: np.ndarray, target: np.ndarray, nontarget: np.ndarray, prior: 
                 # an infinite LLR of the other class must not meet a weight of 0
                 kept = np.flatnonzero(piece > 0)
                 values = sign * llr[start : start + _PIECE][kept] + sign * log_odds
-                with np.errstate(over="ignore"):  # infinity is then the right result
-                    # no dot product: starting the threads of BLAS takes longer than the sum
+                with np.errstate(over="ignore"):  # on overflow, infinity is the right result
+                    # not a dot product: starting the threads of BLAS takes longer than the sum
                     total += float((piece[kept] * softplus(values)).sum())
             result[number] += share * (total / float(weights.sum()))
     result /= np.log(2)

@@ -5,7 +5,7 @@
 ``bosaris``
     BOSARIS, PyBOSARIS and SIDEKIT: pools ties as well; its numbers are those of the default (to 1e-9).
 ``zebra-2020``
-    The ZEBRA toolkit: adds up to 1e-6 to LLRs in the order of the scores and takes LLRs up to 1e-6 for 0; for
+    The ZEBRA toolkit: adds up to 1e-6 to LLRs in the order of the scores and treats LLRs up to 1e-6 as 0; for
     the individual metric and the EER of the hull it puts targets above nontargets of equal score and adds Laplace's
     trials; Cllr is infinite where a posterior underflows.
 ``vpc2022``
@@ -15,7 +15,7 @@
     The VoicePrivacy Challenge 2024 (and 2026): as 2022, but the EER is SpeechBrain's on float32 scores.
 
 Not reproduced: the actual DCF of ZEBRA where a score equals the threshold, which depends on an unstable sort there.
-These conventions walk through single trials, so that weights of trials must be whole numbers.
+These conventions process trials one by one, so weights of trials must be whole numbers.
 """
 
 from __future__ import annotations

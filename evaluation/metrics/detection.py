@@ -1,7 +1,7 @@
 """Detection metrics: equal error rates, costs and single points of the curve.
 
-A trial is accepted when its score is at or above the threshold. `p_miss` is the share of target trials rejected,
-`p_fa` of nontarget trials accepted, both as fractions. Equal scores cannot be distinguished, so they are pooled: every
+A trial is accepted when its score is at or above the threshold. `p_miss` is the share of rejected target trials, `p_fa`
+that of accepted nontarget trials, both as fractions. Equal scores cannot be distinguished, so they are pooled: every
 number here depends only on the order of the scores, not on the order of the trials. Scores may be infinite.
 
 The *hull* is the convex hull of the receiver operating characteristic (ROCCH), the best that any monotone calibration
@@ -63,11 +63,11 @@ SRE08 = (0.01, 10.0, 1.0)
 """Target prior, cost of a miss and of a false alarm of NIST's evaluation of 2008."""
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
 
-_LEAST = 1e-9  # replaces a count of 0, whose bound is known without the formula
+_LEAST = 1e-9  # stands for a count of 0 in the formula; the bound itself is known
 
 
 class OperatingPoint(float):
-    """A number that belongs to a threshold: it is a float, and says where.
+    """A number that belongs to a threshold: a float that also holds the threshold.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class EqualError:
     rate : float
         The equal error rate, as a fraction.
     threshold : float
-        The score there; for ``rocch`` and ``interpolated`` the score at whose step the rates cross.
+        The score at that point; for ``rocch`` and ``interpolated`` the score at whose step the rates cross.
     p_miss, p_fa : float
         The two error rates there; both equal `rate` on an interpolated line.
     """
@@ -129,7 +129,7 @@ def eer(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     method : {"rocch", "interpolated", "kaldi", "speechbrain", "nearest"}
         See the module.
 
@@ -165,7 +165,7 @@ def auc(target: GivenScores, nontarget: OtherScores = None, labels: OtherScores 
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
     3.0
     """
     if method not in METHODS:
-        raise DataError(f"expected a method among {', '.join(METHODS)}, got {method!r}")
+        raise DataError(f"expected one of the methods {', '.join(METHODS)}, got {method!r}")
     if method in _READINGS:
         return _READINGS[method](scores)
     after = scores.crossing
@@ -217,9 +217,9 @@ def equal_error(scores: SortedScores, *, method: str = "rocch") -> EqualError:
 def rocch_eer(scores: SortedScores) -> float:
     """Return the equal error rate on the ROC convex hull, from the one edge that it lies on.
 
-    The number is that of `eer`, to the last bit where trials count whole times. It takes half as long if nothing else
-    is asked of the scores, as in resamples: an end of a line from accepting all to rejecting all is replaced by the
-    point farthest below the line until no point is below it.
+    The result equals that of `eer`, to the last bit if weights are whole numbers. It takes half as long if no other
+    metric is needed, as in resamples: an end of a line from accepting all to rejecting all is replaced by the point
+    farthest below the line until no point is below it.
 
     Examples
     --------
@@ -246,7 +246,10 @@ def rocch_eer(scores: SortedScores) -> float:
 
 
 def _below(misses: np.ndarray, false_alarms: np.ndarray, first: int, last: int) -> np.ndarray:
-    """Return how far points are below the line between two of them, times its length; exact for whole numbers."""
+    """Return the distance of points below the line between two of them, times the line's length.
+
+    Exact for whole numbers.
+    """
     accepted = false_alarms[first] - false_alarms
     missed = misses - misses[first]
     rise = misses[last] - misses[first]
@@ -413,7 +416,7 @@ def min_dcf(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
     c_miss, c_fa : float
@@ -474,7 +477,7 @@ def act_dcf(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Natural log-likelihood ratios.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     p_target : float, or ndarray of shape (P,)
         Prior probability of a target trial, between 0 and 1; the cost at each, of shape (P,), for several.
     c_miss, c_fa : float
@@ -492,7 +495,9 @@ def act_dcf(
     >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.5
     """
-    from evaluation.metrics.calibration import sort_ratios  # here, since it imports this module
+    from evaluation.metrics.calibration import (
+        sort_ratios,
+    )  # imported here, because it imports this module
 
     scores = sort_ratios(target, nontarget, labels)
     costs = []
@@ -623,13 +628,13 @@ def clopper_pearson(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return bounds that contain a probability with at least the given confidence.
 
-    Of k successes in n independent trials the bounds are quantiles of beta distributions: with a = (1 - level) / 2, the
-    quantile a of Beta(k, n - k + 1) and the quantile 1 - a of Beta(k + 1, n - k); 0 where k = 0, and 1 where k = n.
+    For k successes in n independent trials, the bounds are quantiles of beta distributions: with a = (1 - level) / 2,
+    the quantile a of Beta(k, n - k + 1) and the quantile 1 - a of Beta(k + 1, n - k); 0 where k = 0, and 1 where k = n.
 
     Parameters
     ----------
     successes, failures : array_like of float, broadcastable shapes
-        How often it happened, and how often it did not; they need not be whole numbers.
+        Numbers of successes and of failures, which need not be whole numbers.
     level : float
         Confidence, between 0 and 1.
 
@@ -694,7 +699,7 @@ def tpr_at_fpr(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     fpr : float
         Bound on the false-accept rate, between 0 and 1.
 
@@ -740,8 +745,8 @@ class Epsilon:
     value : float
         max(0, log((TPR - delta) / FPR)), in natural units; infinite without a false accept.
     low : float
-        The same of the lower bound of TPR and the upper bound of FPR: epsilon is at least this, if trials are
-        independent, with the asked confidence.
+        The same with the lower bound of TPR and the upper bound of FPR: with the requested confidence, epsilon is at
+        least this if trials are independent.
     accepted : TrueAccept
         The rates and the threshold.
     """
@@ -759,7 +764,7 @@ def empirical_epsilon(
     delta: float = 0.0,
     level: float = 0.95,
 ) -> Epsilon:
-    """Return how large epsilon of differential privacy is at least, by one threshold: log((TPR - delta) / FPR).
+    """Return a lower bound of the epsilon of differential privacy from one threshold: log((TPR - delta) / FPR).
 
     If what an attacker sees were (epsilon, delta)-differentially private in the speaker, TPR <= exp(epsilon) FPR +
     delta would hold at every threshold.
@@ -773,7 +778,7 @@ def empirical_epsilon(
     delta : float
         Parameter delta of differential privacy, from 0 to below 1.
     level : float
-        Confidence of `low`; either rate has half of what is missing to 1 (Clopper and Pearson).
+        Confidence of `low`; the error probability is split evenly between the two rates (Clopper and Pearson).
 
     Raises
     ------
@@ -880,7 +885,10 @@ def _speechbrain(scores: SortedScores) -> EqualError:
 
 
 def _nearest(scores: SortedScores) -> EqualError:
-    """Find the point of least difference that roc_curve keeps; of two equally good ones that of higher threshold."""
+    """Find the point of least difference that roc_curve keeps.
+
+    Of two equally good ones, that with the higher threshold.
+    """
     last = len(scores)
     turns = (scores.target[1:] != scores.target[:-1]) | (
         scores.nontarget[1:] != scores.nontarget[:-1]

@@ -3,12 +3,12 @@
 ZEBRA
 -----
 
-*Population* is the expected information of the scores over all target priors, in bits: the mean over probabilities
-from 0 to 1 of what the prior leaves unknown and the scores, calibrated by isotonic regression, tell. It lies between 0
+*Population* is the expected information of the scores over all target priors, in bits: the mean, over priors from 0 to
+1, of the part of the prior's uncertainty that the scores, calibrated by isotonic regression, resolve. It lies between 0
 and 1 / log 4 = 0.721 bit.
 
 *Individual* is the worst case: the largest |log10 LLR| of any trial, under Laplace's rule of succession, which imposes
-a ceiling by the number of trials. A *tag* names its order of magnitude. Scores of which isotonic regression leaves a
+a ceiling by the number of trials. A *tag* names its order of magnitude. Scores that isotonic regression merges into a
 single block carry no evidence, so that their worst case is 0.
 
 Linkability
@@ -43,10 +43,10 @@ from spkbase.errors import DataError
 from spkbase.files import load_yaml, read_yaml_text
 from spkbase.work import one_blas_thread
 
-# Upper end of |log10 LLR| for each tag; what lies above the last one has no bound
+# Upper end of |log10 LLR| for each tag; the last tag has none
 SCALE = (("0", 0.0), ("A", 1.0), ("B", 2.0), ("C", 4.0), ("D", 5.0), ("E", 6.0), ("F", np.inf))
 
-# Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; from power 1 on
+# Z(a) = a/6 - a^2/24 + ... around 0, where the closed form cancels; coefficients from power 1 on
 _SERIES = (0, 1 / 6, -1 / 24, 1 / 360, 1 / 1440, -1 / 10080, -1 / 60480, 1 / 302400, 1 / 2419200)
 
 _SERIES_BELOW = 0.1
@@ -55,7 +55,7 @@ _MATED_PER_BIN = 10
 _MAX_BINS = 100
 _FEW_BINS = 10
 
-# difference from the tie-safe value, in either direction, from which the reference's value is called misleading
+# the reference's value is called misleading if it differs from the tie-safe value by at least this
 _MISLEADS = 0.1
 
 
@@ -99,9 +99,9 @@ def zebra(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Scores; any increasing map of them gives the same.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     scale : sequence of (str, float)
-        Tags with the upper end of their interval, rising; see `read_scale`.
+        Tags with the upper end of their interval, in ascending order; see `read_scale`.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def disclosure(llr: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     llr : ndarray of float64 of shape (B,)
-        Natural LLRs, infinite ones too: 1/4 at +inf, -inf at -inf.
+        Natural LLRs, possibly infinite: the disclosure is 1/4 at +inf and -inf at -inf.
     """
     llr = np.asarray(llr, np.float64)
     grown = np.expm1(np.clip(llr, -np.inf, 700.0))
@@ -263,12 +263,12 @@ def read_scale(path: str | Path) -> tuple[tuple[str, float], ...]:
 
 
 def format_value(value: float) -> str:
-    """Return a value as the reference prints it: three decimals, one digit with an exponent if small, or 0.
+    """Return a value as the reference prints it: three decimals, one digit with an exponent if it is small, or 0.
 
     Parameters
     ----------
     value : float
-        Negative for a difference.
+        The value, negative only for a difference.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def format_value(value: float) -> str:
 def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> str:
     """Describe in words what a tag means for the odds of an attacker.
 
-    Evidence of |log10 LLR| = x multiplies the odds by 10^x; of even odds it makes 10^x to 1.
+    Evidence of |log10 LLR| = x multiplies the odds by 10^x; even odds become 10^x to 1.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def meaning_of(category: str, *, scale: Sequence[tuple[str, float]] = SCALE) -> 
     """
     ends = dict(scale)
     if category not in ends:
-        raise DataError(f"expected a category among {', '.join(ends)}, got {category!r}")
+        raise DataError(f"expected one of the categories {', '.join(ends)}, got {category!r}")
     number = list(ends).index(category)
     low = [0.0, *ends.values()][number]
     high = ends[category]
@@ -360,16 +360,16 @@ def d_sys(
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), Scores and Key, or SortedScores
         Mated and non-mated scores.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score, where the first argument holds all scores; see `evaluation.trials.by_class`.
+        The class of each score, if the first argument holds all scores; see `evaluation.trials.by_class`.
     omega : float
         P(mated) / P(non-mated), above 0.
 
     Returns
     -------
     float
-        Between 0 and 1, or NaN where the reference has none: all scores equal, or infinite ones. The reference gives 0
-        for fewer than 10 mated scores, 0.97 for separated (0.5 where all mated scores lie in the last bin) and 0.97 for
-        fully reversed ones; see `d_sys_caveat`.
+        Between 0 and 1, or NaN where the reference has no value: if all scores are equal or some are infinite. The
+        reference gives 0 for fewer than 10 mated scores, 0.97 for separated scores (0.5 if all mated ones lie in the
+        last bin) and 0.97 for fully reversed scores; see `d_sys_caveat`.
 
     Raises
     ------

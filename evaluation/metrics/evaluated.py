@@ -27,9 +27,9 @@ Number = TypeVar("Number")
 
 
 class Numbers(dict[str, Number]):
-    """The numbers of one metric by name: ``min_dcf["0.01"]``, also ``min_dcf[0.01]``, and ``eer.rocch``.
+    """The numbers of one metric by name: ``min_dcf["0.01"]`` or ``min_dcf[0.01]``, and ``eer.rocch``.
 
-    `float` gives the one that is called ``rocch``.
+    `float` returns the one named ``rocch``.
     """
 
     def __missing__(self, key: object) -> Number:
@@ -107,7 +107,7 @@ class Evaluation(MetricAttributes, Tabular):
         results = vars(self).get("results", {})  # empty while the object is being copied
         if name in results:
             return results[name]
-        raise AttributeError(f"expected a metric among {', '.join(results)}, got {name!r}")
+        raise AttributeError(f"expected one of the metrics {', '.join(results)}, got {name!r}")
 
     def __getitem__(self, name: str) -> Any:
         """Return a number by its flat name, see `values`, or the result of a metric by its key."""
@@ -116,7 +116,7 @@ class Evaluation(MetricAttributes, Tabular):
         numbers = self.values()
         if name in numbers:
             return numbers[name]
-        raise KeyError(f"no metric {name!r}; there are: {', '.join(numbers)}")
+        raise KeyError(f"no metric {name!r}; the metrics are: {', '.join(numbers)}")
 
     def __dir__(self) -> list[str]:
         """Return the names of the attributes, metrics too."""
@@ -219,19 +219,19 @@ class Evaluation(MetricAttributes, Tabular):
         Parameters
         ----------
         path : path, optional
-            A file to write it to as well.
+            A file to which the table is also written.
         caption : str, optional
-            As TeX; by default it names the numbers of trials and how intervals were made.
+            Caption, as TeX; by default it states the numbers of trials and how intervals were made.
         label : str
-            For references.
+            Label for references.
         columns : sequence of str
             Metrics by the names of `values`; all by default.
         """
         names = list(self.values())
         unknown = [name for name in columns if name not in names]
         if unknown:
-            raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(names)}")
-        # the lines above are counts
+            raise DataError(f"no metric {few(unknown, repr)}; the metrics are: {', '.join(names)}")
+        # the first lines are counts
         lines = dict(zip(names, self._lines()[-len(names) :], strict=True))
         if caption is None:
             text = f"Metrics of {self.n_target:,} target and {self.n_nontarget:,} nontarget trials."
@@ -281,10 +281,10 @@ class Metrics:
 
     @cached_property
     def rows(self) -> tuple[Metric, ...]:
-        """Return the table at these priors and under this convention."""
+        """Return the rows of the table at these priors and under this convention."""
         if self.convention not in CONVENTIONS:
             raise DataError(
-                f"expected a convention among {', '.join(CONVENTIONS)}, got {self.convention!r}"
+                f"expected one of the conventions {', '.join(CONVENTIONS)}, got {self.convention!r}"
             )
         strange = [prior for prior in self.priors if not is_prior(str(prior))]
         if strange:
@@ -311,7 +311,7 @@ class Metrics:
         return results
 
     def __call__(self, scores: SortedScores) -> dict[str, float]:
-        """Compute only the numbers."""
+        """Compute the numbers without notes."""
         return {name: number_of(result) for name, result in self.results(scores).items()}
 
     @one_blas_thread()

@@ -49,13 +49,14 @@ class Method:
     scale : {"identity", "log", "inverse root", "logit", "complement", "percentile", "none"}
         Scale on which the error is nearly normal; "percentile" takes only quantiles, and "none" gives no interval.
     factor : float
-        Factor of the difference between resamples and value that is subtracted as bias; 0 for metrics without the hull.
+        Multiple of the difference between resamples and value that is subtracted as bias; 0 for metrics that do not use
+        the hull.
     lower, upper : float
         Least and largest value of the metric; intervals are cut there.
     of_errors : bool
-        The metric is a share of errors, whose interval is another where errors are few.
+        The metric is a share of errors, which has another interval if errors are few.
     widening : float
-        How many times as wide as by the resamples an interval is.
+        Factor by which intervals are wider than the resamples alone give.
     """
 
     scale: Scale
@@ -67,7 +68,7 @@ class Method:
 
     @property
     def name(self) -> str:
-        """Return words for a table or a file."""
+        """Return the name of the method for tables and files."""
         if self.scale in ("percentile", "none"):
             return self.scale
         if self.factor:
@@ -84,10 +85,10 @@ class Unit:
     Parameters
     ----------
     name : str
-        Such as ``"bit"``.
+        Name, such as ``"bit"``.
     form : str
         How tables print a number: a format specification, ``"%"`` for a fraction printed in per cent, or ``"zebra"``
-        for the way of `evaluation.metrics.format_value`.
+        for the form of `evaluation.metrics.format_value`.
     """
 
     name: str
@@ -116,8 +117,8 @@ class Metric:
     name : str
         Key in reports. What precedes a dot is the key of its group.
     compute : callable
-        Gives the number from the `SortedScores`, or a record that holds it as `value` and more about it, which the
-        report then shows whole. Where the metric has `points`, it gets the point as last argument.
+        Returns the number, or a record that holds it as `value` with further fields, all of which the report shows. Its
+        argument is `SortedScores`; if the metric has `points`, the point is the last argument.
     title : str
         Title in tables, with ``{}`` for the point; the name by default.
     unit : Unit
@@ -125,24 +126,24 @@ class Metric:
     worse : {"high", "low"}
         Which values are bad for the system, for the worst of several groups.
     method : Method, or callable
-        How its interval is made; a function of the point where it depends on it.
+        How its interval is made; a function of the point if it depends on that.
     points : tuple of str, optional
-        Where a metric has several numbers: the readings, priors or rates at which it is taken. The name of each number
-        is that of the metric, a dot and the point.
+        If a metric has several numbers: the definitions, priors or rates at which it is computed. The name of each
+        number consists of the metric, a dot and the point.
     over_priors : bool
         The points are the target priors of `Metrics`.
     inputs : tuple of str
-        Names of rows above, where the metric is made of their numbers: `compute` gets these instead of the scores.
+        Names of earlier rows if the metric is computed from their numbers: `compute` gets these instead of the scores.
     short : str
         Heading in the table of groups; the title by default.
     about : str
-        Explanation for a reader who knows scores.
+        Explanation for a reader who knows what scores are.
     caveat : callable, optional
         Returns why the number is to be read with care, or None; gets what `compute` gave, the scores, the name of
         the convention, and the point.
     beside : callable, optional
-        What is shown with the number in its group of the report, by name; the title may show it too; gets the
-        number and the scores.
+        Takes the number and the scores; returns values, by name, that the report shows beside the number. The title may
+        show them too.
     """
 
     name: str
@@ -150,7 +151,7 @@ class Metric:
     title: str = ""
     unit: Unit = NUMBER
     worse: Literal["high", "low"] = "high"
-    method: Method | Callable[[str], Method] = Method("identity")  # a frozen default
+    method: Method | Callable[[str], Method] = Method("identity")  # an immutable default
     points: tuple[str, ...] | None = None
     over_priors: bool = False
     inputs: tuple[str, ...] = ()
@@ -193,13 +194,13 @@ def number_of(result: Any) -> float:
     Raises
     ------
     DataError
-        If it is no number.
+        If it is not a number.
     """
     try:
         return float(getattr(result, "value", result))
     except (TypeError, ValueError) as error:
         text = f"expected a metric to give a number, or a record with a value, got {result!r}"
-        raise DataError(text, remedy="return a float from its compute") from error
+        raise DataError(text, remedy="its compute must return a float") from error
 
 
 def check_metrics(metrics: Sequence[Metric]) -> None:
@@ -213,7 +214,7 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
     Raises
     ------
     DataError
-        If a name is empty, taken, or a key of the report; or a metric uses one that is not above it.
+        If a name is empty, taken, or a key of the report; or a metric uses one that is not in an earlier row.
     """
     names = []
     for metric in metrics:
@@ -222,7 +223,7 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
             text = (
                 f"expected {' and '.join(missing)} above {metric.name!r}, which is computed from it"
             )
-            raise DataError(text, remedy="put it into the table before")
+            raise DataError(text, remedy="put that metric before it in the table")
         names += [name for name, _ in metric.numbers()]
     groups = {name.partition(".")[0] for name in names if "." in name}
     for number, name in enumerate(names):
@@ -232,12 +233,12 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
             or name in groups
             or name.partition(".")[0] in RESERVED
         ):
-            text = f"expected unique names of metrics that are no keys of the report, got {name!r}"
+            text = f"expected unique names of metrics that are not keys of the report, got {name!r}"
             raise DataError(text, remedy="give the metric another name")
 
 
 def find_metric(name: str, metrics: Sequence[Metric]) -> tuple[Metric | None, str]:
-    """Return the row and the point of a number, also for points that are not in the table, such as other priors."""
+    """Return the row and the point of a number, including points that are not in the table, such as other priors."""
     head, _, point = name.partition(".")
     by_name = {metric.name: metric for metric in metrics}
     if name in by_name:
@@ -251,7 +252,7 @@ def is_prior(text: str) -> bool:
     Parameters
     ----------
     text : str
-        Such as a point of a metric.
+        A text, such as a point of a metric.
     """
     try:
         return 0 < float(text) < 1
@@ -265,7 +266,7 @@ def number_text(value: float, form: str) -> str:
     Parameters
     ----------
     value : float
-        The number; NaN is undefined.
+        The number; NaN is shown as undefined.
     form : str
         See `Unit`.
 

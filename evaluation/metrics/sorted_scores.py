@@ -2,14 +2,14 @@
 
 `SortedScores` holds the distinct scores, each with the weight (for trials that count once: the number) of target and of
 nontarget trials that have it. Equal scores cannot be distinguished, so nothing here or above depends on the order of
-trials. A *block* is a group of neighbouring scores that isotonic regression (pool adjacent violators, PAV) gives one
-posterior, and so one log-likelihood ratio (LLR): the best that any monotone calibration of the scores can make of them.
+trials. A *block* is a group of neighbouring scores to which isotonic regression (pool adjacent violators, PAV) assigns
+one posterior, and so one log-likelihood ratio (LLR), the best that any monotone calibration of the scores can reach.
 The corners between the blocks are the vertices of the ROC convex hull.
 
 Each metric takes two arrays of scores, or one of these objects, which find blocks and hull once for all metrics. A
-resample of the trials is new weights at the same thresholds, without another sort.
+resample of the trials only needs new weights at the same thresholds, not another sort.
 
-Error curves are the receiver operating characteristic and its convex hull, also on probit axes. A curve runs from
+Error curves are the receiver operating characteristic and its convex hull, on linear or probit axes. A curve runs from
 accepting all, (p_miss, p_fa) = (0, 1), to rejecting all, (1, 0).
 
 References
@@ -111,8 +111,8 @@ class SortedScores:
     def laplace_blocks(self) -> Blocks:
         """Return the blocks under Laplace's rule of succession, so that no LLR is infinite.
 
-        One target and one nontarget trial are added below and above all scores; the blocks, and the prior that is taken
-        off, count only the real trials. Since pooling may be done in any order, it continues from the blocks.
+        One target and one nontarget trial are added below and above all scores; the blocks, and the prior that is
+        subtracted, count only the real trials. Since pooling may be done in any order, it continues from the blocks.
         """
         blocks = self.blocks
         padded = [
@@ -123,7 +123,7 @@ class SortedScores:
         for weights in (target, nontarget):
             weights[0] -= 1
             weights[-1] -= 1
-        # a block may contain only added trials
+        # some blocks contain only added trials
         real = (target > 0) | (nontarget > 0)
         first = blocks.first[np.clip(starts - 1, 0, len(blocks) - 1)][real]
         last = np.append(first[1:] - 1, blocks.last[-1])
@@ -192,10 +192,10 @@ class Blocks:
     target, nontarget : ndarray of float64 of shape (B,)
         Weight of each class in each block.
     first, last : ndarray of int64 of shape (B,)
-        Place of the first and of the last score of each block; together the blocks hold every score.
+        Index of the first and of the last score of each block; together the blocks hold every score.
     llr : ndarray of float64 of shape (B,)
-        Natural log-likelihood ratio of each block, the prior of the data removed; rising, -inf where a block holds
-        no target and +inf where it holds no nontarget trial.
+        Natural log-likelihood ratio of each block, with the prior of the data removed, in ascending order; -inf if a
+        block holds no target trial, +inf if it holds no nontarget trial.
     """
 
     target: np.ndarray
@@ -251,10 +251,10 @@ def sort_scores(
     Parameters
     ----------
     target, nontarget : array_like of float of shapes (n_target,) and (n_nontarget,), or Scores and Key
-        Scores in any order; `SortedScores` without a second argument are returned as they are. A data frame alone, or
-        scores of all trials with labels will do too; see `evaluation.trials.by_class`.
+        Scores in any order; `SortedScores` without a second argument are returned as they are. A single data frame, or
+        scores of all trials with labels, are accepted too; see `evaluation.trials.by_class`.
     labels : array_like of bool, of 0 and 1, or of str, optional
-        The class of each score of the first argument, in the place of a second one.
+        The class of each score of the first argument, instead of a second argument.
     target_weights, nontarget_weights : array_like of float of shapes (n_target,) and (n_nontarget,), optional
         How often each trial counts, not negative; once by default. Trials of weight 0 are left out.
     missing : {"error", "drop", "reject"}
@@ -338,7 +338,7 @@ def as_count(weight: float) -> int | float:
     Parameters
     ----------
     weight : float
-        Their number, for trials that count once.
+        Sum of weights: the number of trials if each counts once.
     """
     if float(weight).is_integer():
         return int(weight)
@@ -450,7 +450,8 @@ def probit_curve(
     box: tuple[float, float, float, float],
     points: int = 101,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a piecewise linear curve (`rocch` or `roc`) on probit axes, which bend it, within a box.
+    """Return a piecewise linear curve (`rocch` or `roc`) on probit axes, on which its straight pieces bend, within a
+    box.
 
     Parameters
     ----------
@@ -484,7 +485,7 @@ def probit_curve(
 def _sorted(
     scores: ArrayLike, weights: ArrayLike | None, name: str, missing: Missing
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Sort the scores of a class with their weights, if they have some, and drop scores of weight 0."""
+    """Sort the scores of a class with their weights, if any, and drop scores of weight 0."""
     check_index(**{f"{name} scores": scores, f"{name} weights": weights})
     scores, counted = acquired_scores(scores, f"{name} scores", missing)
     if not counted.any():
@@ -531,7 +532,7 @@ def _llr(target: np.ndarray, nontarget: np.ndarray, odds: float) -> np.ndarray:
 
 
 def _runs_of_a_class(target: np.ndarray, nontarget: np.ndarray) -> np.ndarray:
-    """Return the first score of each run of scores that only one class has; a score of both is a run of its own.
+    """Return the first score of each run of scores that belong to one class; a score of both classes is its own run.
 
     A run is always within one isotonic block. Scores without weight belong to the run before.
     """
@@ -555,7 +556,7 @@ def _pooled(target: np.ndarray, nontarget: np.ndarray) -> tuple[np.ndarray, np.n
     weights = target + nontarget
     starts = isotonic_regression(target / weights, weights=weights).blocks[:-1]
     sums = np.stack([np.add.reduceat(target, starts), np.add.reduceat(nontarget, starts)], axis=1)
-    # rounding may have separated neighbours of equal slope: whole numbers decide exactly
+    # rounding may have separated neighbours of equal slope; whole numbers allow an exact decision
     pooled: list[tuple[float, float, int]] = []
     for (n_tar, n_non), start in zip(sums.tolist(), starts.tolist(), strict=True):
         while pooled and pooled[-1][0] * n_non >= n_tar * pooled[-1][1]:

@@ -1,7 +1,7 @@
 """The table of metrics: how each is computed, printed, judged (which direction is worse) and given an interval.
 
 Everything that shows metrics is made from the rows of `METRICS`: `evaluation.evaluate`, the JSON report, the tables of
-the commands, intervals, groups and docs/metrics.md; docs/own_metric.md says how to write your own: one more row.
+the commands, intervals, groups and docs/metrics.md; docs/own_metric.md says how to add your own, as another row.
 
 >>> def highest_nontarget(scores):
 ...     return float(scores.thresholds[scores.nontarget > 0].max())
@@ -10,7 +10,7 @@ the commands, intervals, groups and docs/metrics.md; docs/own_metric.md says how
 >>> Metrics(metrics=METRICS + (mine,))(sort_scores([0.5, 2.0, 3.0], [-1.0, 1.0]))["highest_nontarget"]
 1.0
 
-`evaluation.metrics.metric` says what a row is.
+`evaluation.metrics.metric` describes the rows.
 """
 
 from __future__ import annotations
@@ -111,13 +111,13 @@ def method_of(
     Parameters
     ----------
     name : str
-        Such as ``"cllr"``, ``"eer.rocch"`` or ``"min_dcf.0.01"``: keys of a report, with dots between them.
+        Name of the number: keys of a report joined by dots, such as ``"cllr"``, ``"eer.rocch"`` or ``"min_dcf.0.01"``.
     difference : bool
-        For the difference of two systems on the same trials: linear, without removal of bias, since a bias that both
-        systems have cancels. What each system chooses on the trials does not, so differences of costs and calibrations
-        of the hull are `DIFFERENCE_WIDENING` times as wide (docs/studies/intervals.md).
+        For the difference of two systems on the same trials: linear, without removal of bias, since a common bias
+        cancels. The effect of choices that each system makes on the trials does not cancel, so differences of costs and
+        calibrations of the hull are `DIFFERENCE_WIDENING` times as wide (docs/studies/intervals.md).
     metrics : sequence of Metric, optional
-        The table; `METRICS` by default. A name that is not in it is taken as linear.
+        The table; `METRICS` by default. A name that is not in it gets a linear method.
 
     Examples
     --------

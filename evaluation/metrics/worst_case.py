@@ -11,11 +11,11 @@ case is the largest |LLR| over the trials. Its size depends on what is assumed b
 * *ranks*: the target speaker is on rank k of N with probability g_k; that changes the odds of the candidate on this
   rank from 1 : N - 1 to g_k : 1 - g_k, so that LLR_k = log(g_k (N - 1) / (1 - g_k)).
 
-Two traps of isotonic regression. The LLR of the end block follows from how many trials it holds, and not from how far
+Isotonic regression has two traps. The LLR of the last block follows from how many trials it holds, not from how far
 they lie from the others: log((n + 1) N_nontarget / N_target) for n target trials above all nontarget ones. And scores
-that are low for target trials become one block, whose LLR is 0, although inverting them gives strong evidence.
-The other readings have neither; of them Gaussians believe most in what lies beyond the trials. Notes say where these
-traps are.
+that are low for target trials become one block, whose LLR is 0, although inverting them gives strong evidence. The
+other estimates have neither trap; among them, Gaussians extrapolate most strongly beyond the trials. Notes point out
+these traps.
 
 References
 ----------
@@ -50,7 +50,7 @@ def gaussian_llrs(scores: SortedScores) -> NDArray[np.float64]:
     Parameters
     ----------
     scores : SortedScores
-        Finite ones, with two different scores in each class.
+        Finite scores, at least two different ones in each class.
 
     Returns
     -------
@@ -88,12 +88,14 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     shares : array_like of float of shape (N,)
-        How often the target speaker is on each rank, best first; the sum is 1. See `evaluation.linkage.rank_shares`.
+        Share of trials with the target speaker on each rank, best first; they sum to 1. See
+        `evaluation.linkage.rank_shares`.
 
     Returns
     -------
     ndarray of float64 of shape (N,)
-        Natural LLRs, -inf where the target speaker never is, inf where it always is; see `smoothed_shares`.
+        Natural LLRs: -inf for ranks that the target speaker never has, inf for a rank that it always has; see
+        `smoothed_shares`.
 
     Raises
     ------
@@ -110,7 +112,7 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
         raise DataError(f"expected a share for each of at least two ranks, got shape {share.shape}")
     if not ((share >= 0).all() and (share <= 1).all() and abs(share.sum() - 1) < 1e-6):
         raise DataError(
-            "expected shares from 0 to 1 that sum to 1", remedy="give those of `rank_shares`"
+            "expected shares from 0 to 1 that sum to 1", remedy="give the result of `rank_shares`"
         )
     with np.errstate(divide="ignore"):
         llr: NDArray[np.float64] = np.log(share) + np.log(len(share) - 1) - np.log1p(-share)
@@ -118,7 +120,8 @@ def rank_llrs(shares: ArrayLike) -> NDArray[np.float64]:
 
 
 def smoothed_shares(shares: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Return shares smoothed by one more trial, with its target speaker on any rank: (n g_k + 1 / N) / (n + 1).
+    """Return shares smoothed by one more trial, whose target speaker is equally likely on every rank: (n g_k + 1 / N) /
+    (n + 1).
 
     So `rank_llrs` stays finite: if the target speaker is first in all of n trials, it is log(n N + 1).
 
@@ -154,12 +157,12 @@ def fit_student(
     Returns
     -------
     location, scale, freedom : float
-        The degrees of freedom lie from 1 to `MOST_FREEDOM`; with fewer the likelihood has no bound near a single score.
+        The degrees of freedom lie from 1 to `MOST_FREEDOM`; with fewer the likelihood is unbounded near a single score.
 
     Raises
     ------
     DataError
-        If a score is infinite, or half the trials or more have one score: then the likelihood has no bound.
+        If a score is infinite, or at least half of the trials have the same score: then the likelihood is unbounded.
     """
     from scipy.optimize import minimize
     from scipy.special import digamma
@@ -237,7 +240,7 @@ class Evidence:
         return self.llr / float(np.log(10))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a report."""
+        """Return the estimate for a report."""
         report: dict[str, Any] = {"llr": self.llr, "log10": self.log10}
         if self.note:
             report["note"] = self.note
@@ -260,7 +263,7 @@ class WorstCase:
     ranks: Evidence
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a report."""
+        """Return the estimates for a report."""
         return {name: evidence.to_dict() for name, evidence in vars(self).items()}
 
 
@@ -358,7 +361,7 @@ def _moments(
             f"expected finite {name} scores: an infinite one is infinite evidence under any density"
         )
     if len(values) < 2 or is_constant(values):
-        raise DataError(f"expected two different {name} scores at least: a density needs a width")
+        raise DataError(f"expected at least two different {name} scores: a density needs a width")
     share = weights / weights.sum()
     mean = float((share * values).sum())
     return mean, float((share * (values - mean) ** 2).sum())

@@ -2,10 +2,10 @@
 
 `plot_det`, `plot_roc`; over the prior `plot_ece`, `plot_ape` (each normalised too) and `plot_zebra`; `plot_histogram`,
 `plot_reliability`, `plot_tippett`; `plot_zoo` of speakers; `plot_privacy_utility`; `plot_conversations`;
-`plot_likelihood` of a training; and, for linkability, `plot_linkability`, `plot_extrapolation`, `plot_cmc`,
-`plot_speaker_grid`, `plot_jaccard` and `plot_intersections`. Each returns the figure of
-matplotlib. Keywords of all plots of one pair of axes: ``path`` (files to write), ``ax`` (where to draw), ``title``,
-``notes``, ``width`` and ``legend``; see `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
+`plot_likelihood` over the iterations of training; and, for linkability, `plot_linkability`, `plot_extrapolation`,
+`plot_cmc`, `plot_speaker_grid`, `plot_jaccard` and `plot_intersections`. Each returns the figure of matplotlib.
+Keywords of all plots of one pair of axes: ``path`` (files to write), ``ax`` (where to draw), ``title``, ``notes``,
+``width`` and ``legend``; see `evaluation.plots.style.Canvas`. matplotlib is imported when a plot is drawn.
 """
 
 from evaluation.plots.forensics import plot_tippett

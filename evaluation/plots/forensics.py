@@ -27,8 +27,8 @@ def plot_tippett(
 ) -> Figure:
     """Plot the shares of target trials with at most, and of nontarget trials with at least, a log-likelihood ratio.
 
-    Where the curves cross the line at 0 they show how much evidence is misleading, and how far they reach beyond it how
-    strongly. Infinite ratios are counted in the curves and lie outside the plot.
+    The curves' values at 0 show how much evidence is misleading, and their extent beyond 0 how strongly. Infinite
+    ratios are counted in the curves and lie outside the plot.
 
     Parameters
     ----------
@@ -77,5 +77,5 @@ def plot_tippett(
 
 
 def _steps(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of a step function whose value up to each place is given."""
+    """Return the corners of a step function, given its value up to each position."""
     return np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:]

@@ -1,7 +1,7 @@
-"""Linkability against the size of the gallery, beyond it, over ranks and over speakers; who is easy or hard to link.
+"""Plots of linkability by size of gallery, extrapolated, over ranks and over speakers, and of who is easy to link.
 
-What is extrapolated is dotted, on grey ground with a label above: it is not measured. Functions that take `canvas` take
-the keywords of `evaluation.plots.Canvas`: path, ax, title, notes and width.
+Extrapolated curves are dotted, on a grey ground with a label above, because they are not measured. Functions that take
+`canvas` take the keywords of `evaluation.plots.Canvas`: path, ax, title, notes and width.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Array = NDArray[np.float64]
 
 _BAND = 0.16
 _PALE_BAND = 0.10
-_BINS = 20  # of the histogram of speakers' linkabilities
-_MOST_MARKED = 200  # speakers
+_BINS = 20  # number of bins of the histogram of speakers' linkabilities
+_MOST_MARKED = 200  # with more speakers, markers are left out
 _CHANCE = plain(GREY, 1.2, (10, 3))
 _DOTS = (0, (1.2, 1.6))
 _SIZE = "Number of enrolled speakers N"
@@ -70,7 +70,7 @@ def plot_linkability(
     method : str
         Which method's estimate to draw.
     logarithmic : bool
-        A logarithmic axis of linkability too, which shows chance at large sizes.
+        Whether the axis of linkability is logarithmic too, which shows chance at large sizes.
     color : str, tuple of float, sequence or mapping of these, optional
         A colour of matplotlib for all curves, one for each in the order of the legend, or colours by their names.
     path, ax, title, notes, width
@@ -107,7 +107,7 @@ def plot_linkability(
             _draw_measured(axes, curve, look)
             label = named(name, _at(curve.values[-1], curve.sizes[-1]))
             entries.append((look, label + drawn.add(name, curve.sizes, curve.values)))
-            if name in beyond:  # not joined to what was measured, which it need not meet
+            if name in beyond:  # not joined to the measured curve, which it need not meet
                 _draw_extrapolated(axes, beyond[name], curve.sizes.max(), method, look)
         entries.append((_CHANCE, "chance"))
         if beyond:
@@ -163,9 +163,9 @@ def plot_linkability_panels(
     ----------
     panels : mapping of str to mapping of (str, str) to Curve
         By the title of a panel, such as ``L = 3``, then by attacker, shown by the marker, and anonymiser, shown by the
-        colour; where curves differ in one name only, the attacker is blank.
+        colour; the attacker is blank if curves differ in only one name.
     path, title
-        See `plot_linkability`; no axes and no TeX.
+        See `plot_linkability`; `ax` and TeX files are not supported.
     """
     markers: dict[str, str] = {}
     looks: dict[str, Style] = {}
@@ -280,7 +280,7 @@ def plot_cmc(
     Parameters
     ----------
     systems : mapping of str to array_like of float of shape (N,)
-        For r = 1, 2, ..., N, by their names in the legend; see `evaluation.linkage.cumulative_match`.
+        Shares for r = 1, 2, ..., N, by their names in the legend; see `evaluation.linkage.cumulative_match`.
     color, path, ax, title, notes, width
         See `plot_linkability`.
     """
@@ -308,7 +308,7 @@ def plot_cmc(
 
 
 def _upright(axes: Axes, values: Sequence[Array]) -> tuple[Any, ...]:
-    """Return label, ends and ticks of the axis of linkability, logarithmic on request."""
+    """Return label, limits and ticks of the axis of linkability, logarithmic on request."""
     axes.set_xscale("log")
     if not values:
         return _LINKED, 0.0, 1.0
@@ -346,7 +346,7 @@ def _draw_ground(axes: Axes, largest: float, farthest: float, upright: tuple[Any
 
 
 def _sizes(label: str, low: int, high: float) -> tuple[Any, ...]:
-    """Return label, ends and ticks of a logarithmic axis of sizes or ranks."""
+    """Return label, limits and ticks of a logarithmic axis of sizes or ranks."""
     if high < 1000:
         ticks = [(size, f"{size:g}") for size in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
     else:
@@ -381,10 +381,10 @@ def plot_speaker_grid(
     Parameters
     ----------
     cells : mapping of (str, str) to array_like of float of shape (n_speakers,)
-        Linkability of each speaker, 0 to 1, averaged over sizes, by attacker and anonymiser; where systems differ in
-        only one name, such as the number of utterances, the attacker is blank.
+        Linkability of each speaker, 0 to 1, averaged over sizes, by attacker and anonymiser; the attacker is blank if
+        systems differ in only one name, such as the number of utterances.
     path, title
-        See `plot_linkability`; no axes and no TeX.
+        See `plot_linkability`; `ax` and TeX files are not supported.
     """
     values = {name: np.asarray(column, np.float64) for name, column in cells.items()}
     if not values or any(
@@ -463,7 +463,7 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
         return style.finish(axes, canvas, "Linkability of speakers", x, y, entries)
 
 
-# ---- who is easy and who is hard to link: Jaccard similarities over conditions, and those of chance
+# ---- who is easy and who is hard to link: Jaccard similarities over conditions, and by chance
 
 
 _WIDTH = 0.34
@@ -492,9 +492,7 @@ def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
         If no two conditions differ in exactly one factor, or an extension is unknown.
     """
     if not comparisons.factors:
-        raise DataError(
-            "expected conditions that differ in one factor alone, got none to draw a bar of"
-        )
+        raise DataError("expected conditions that differ in only one factor, got none to draw")
     black = plain("#000000", 1.2)
     ticks = []
     top = 0.2
@@ -560,7 +558,7 @@ def plot_intersections(comparisons: Sequence[Comparison], **canvas: Unpack[Canva
         If there is nothing to draw, or an extension is unknown.
     """
     if not comparisons:
-        raise DataError("expected comparisons of conditions to draw bars of, got none")
+        raise DataError("expected comparisons of conditions to draw, got none")
     most = 1.0
     ticks = []
     with style.axes_for(canvas, 7.0, max(3.0, 0.62 * len(comparisons) + 1.2)) as axes:

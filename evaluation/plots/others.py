@@ -1,4 +1,4 @@
-"""Plots of privacy against utility, of speakers, of voice similarity, and of the likelihood over a training."""
+"""Plots of privacy against utility, of speakers, of voice similarity, and of the likelihood during training."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ VOICES = {
     "aa": ("anonymised voices", "anonymised", "anonymised"),
 }
 _TOP = 0.5
-_MOST_NAMED = 24  # speakers
-_SIDE = 2.9  # inches
+_MOST_NAMED = 24  # with more speakers, names are left out
+_SIDE = 2.9  # side of a matrix in inches
 
 
 @one_line
@@ -63,8 +63,8 @@ def plot_privacy_utility(
 ) -> Figure:
     """Plot equal error rates over a measure of utility, with the bands between the challenge's minimum targets.
 
-    Better utility lies to the right and better privacy above, so a system is beaten by all that lie above and right of
-    it.
+    Better utility lies to the right and better privacy above, so a system is inferior to all that lie above and to the
+    right of it.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def plot_privacy_utility(
     measure : str
         Name of the utility measure.
     lower_is_better : bool
-        Its direction; the axis runs from the worst to the best.
+        Whether lower values are better; the axis always runs from the worst to the best.
     targets : sequence of float
-        Minimum target EERs as fractions, rising, between which systems compete.
+        Minimum target EERs as fractions, in ascending order; systems compete between two of them.
     color : str, tuple of float, sequence or mapping of these, optional
         A colour of matplotlib for all systems, one for each in the order of the legend, or colours by their names.
     path, ax, title, notes, width
@@ -186,7 +186,7 @@ def _check_trade_offs(systems: Sequence[TradeOff], targets: Sequence[float]) -> 
 def plot_zoo(speakers: PerSpeaker, *, named_most: int = 8, **canvas: Unpack[Canvas]) -> Figure:
     """Plot the mean scores of each speaker's own trials over those of others against the speaker (Doddington's zoo).
 
-    Goats lie below the lower grey line, lambs right of the upright one; the speakers with the highest EER are named.
+    Goats lie below the lower grey line, lambs right of the vertical one; the speakers with the highest EER are named.
 
     Parameters
     ----------
@@ -259,12 +259,12 @@ def plot_similarity(
         Similarities from 0 to 1, by ``oo``, ``oa`` and ``aa`` (see `VOICES`) or other names; NaN, where there is no
         trial, stays blank.
     speakers : sequence of str, length P
-        Names of rows and columns; with more than 24 they are left out. Those who have trials with the same others, as
-        of one sex, are drawn side by side.
+        Names of rows and columns; with more than 24 they are left out. Speakers who have trials with the same others,
+        such as those of one sex, are drawn side by side.
     subtitles : mapping of str to str, optional
         A second line above a matrix, such as its distinctiveness, by the same names.
     path, title
-        See `plot_privacy_utility`; no axes and no TeX.
+        See `plot_privacy_utility`; `ax` and TeX files are not supported.
 
     Raises
     ------
@@ -316,7 +316,7 @@ def plot_similarity(
 def _checked_matrices(
     matrices: Mapping[str, ArrayLike], n_speakers: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return similarity matrices as arrays; raise an error for another shape or other values."""
+    """Return similarity matrices as arrays; raise an error for a wrong shape or wrong values."""
     if not matrices:
         raise DataError("expected a voice similarity matrix to plot, got none")
     cells = {name: np.asarray(matrix, np.float64) for name, matrix in matrices.items()}
@@ -344,9 +344,9 @@ def plot_likelihood(
     series : mapping of str to array_like of float of shape (T,)
         Log-likelihood per frame (nats) after each iteration, by the name of the model.
     doublings : sequence of (int, int)
-        For each stage of training by splitting the index of its first iteration and its number of components.
+        For each stage of training by splitting: the index of its first iteration, and its number of components.
     color, path, ax, title, notes, width
-        See `plot_privacy_utility`; no TeX.
+        See `plot_privacy_utility`; TeX files are not supported.
 
     Raises
     ------

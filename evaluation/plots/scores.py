@@ -2,8 +2,8 @@
 over the prior: empirical cross-entropy, Bayes error rates, the ZEBRA profile.
 
 The horizontal axis of a curve over the prior is the prior log-odds log(P / (1 - P)) of a target trial. The default
-system knows only the prior. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title,
-notes and width. There are warnings of scores that look reversed, and of scores that cannot be LLRs if these are needed.
+system knows only the prior. Each function also takes the keywords of `evaluation.plots.Canvas`: path, ax, title, notes
+and width. Warnings are logged for scores that look reversed, and for scores that cannot be LLRs if LLRs are needed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _rows_of_systems(systems: Systems, key: Any, *, has_labels: bool = False) ->
 
 
 def _classes_of(scores: Any) -> tuple[Any, ...]:
-    """Return the arguments that a value of a dictionary of systems stands for: two classes, or what has both in it."""
+    """Return the arguments that a value in a dictionary of systems stands for: two classes, or one object with both."""
     if isinstance(scores, Mapping) and set(scores) == {"target", "nontarget"}:
         return scores["target"], scores["nontarget"]
     if isinstance(scores, tuple):
@@ -206,7 +206,8 @@ def plot_det(
     Parameters
     ----------
     systems : sequence of (str, target, nontarget), of (str, Scores, Key) or of (str, SortedScores); or Scores
-        One or several systems, by their names in the legend. With a key: `Scores`, or a mapping of names to them.
+        One or several systems, by their names in the legend. If a key is given: `Scores`, or a mapping of names to
+        `Scores`.
     key : Key, or array_like of float, optional
         Key of all systems; for an array of target scores, the nontarget scores; for scores of all trials, their labels
         as truth values or text.
@@ -238,7 +239,9 @@ def plot_det(
     from scipy.special import ndtri
 
     if window not in ("auto", *WINDOWS):
-        raise DataError(f"expected a window among {', '.join(('auto', *WINDOWS))}, got {window!r}")
+        raise DataError(
+            f"expected one of the windows {', '.join(('auto', *WINDOWS))}, got {window!r}"
+        )
     application = metrics.SRE08 if prior is None else (prior,)
     prior = metrics.effective_prior(*application)
     known = sorted_systems(systems, key, _from_the_highest_eer, sort=sort, labels=labels)
@@ -266,7 +269,7 @@ def plot_det(
             zip(known, points, strict=True)
         ):
             look = looks[number]
-            # marks along the line are smaller than the points
+            # marks along the line are smaller than those of EER and minDCF
             small = look | {"markersize": 4}
             pieces = _draw_curves(axes, scores, box, small, hull_only=hull_only)
             label = named(name, f"EER {100 * rate:.2f} %, minDCF({prior:.2g}) {cost:.3f}")
@@ -320,7 +323,7 @@ def plot_roc(
     color: Colours = None,
     **canvas: Unpack[Canvas],
 ) -> Figure:
-    """Plot receiver operating characteristics: the share of target trials accepted against that of nontarget trials.
+    """Plot receiver operating characteristics: the share of accepted target trials against that of nontarget trials.
 
     Parameters
     ----------
@@ -386,8 +389,7 @@ def plot_histogram(
 ) -> Figure:
     """Plot the densities of target and nontarget scores; infinite scores are counted in the labels, not drawn.
 
-    Several systems are drawn one below the other, in strips of the same scores and the same densities, or each of its
-    own.
+    Several systems are drawn one below the other, with shared axes of scores and densities, or each with its own.
 
     Parameters
     ----------
@@ -408,7 +410,7 @@ def plot_histogram(
     target, nontarget = style.looks_of(("target", "nontarget"), color)
     looks = {"target": plain(target["color"]), "nontarget": plain(nontarget["color"])}
     strips = []
-    for name, scores in reversed(known):  # from below
+    for name, scores in reversed(known):  # from the lowest strip up
         together = [(name, scores)] if own_scale else known
         edges = edges_of(together, bins)
         densities, counts = _densities(scores, edges)
@@ -450,7 +452,7 @@ def plot_histogram(
 def _densities(
     scores: metrics.SortedScores, edges: np.ndarray
 ) -> tuple[list[np.ndarray], list[tuple[str, str]]]:
-    """Return the densities of target and nontarget scores, and their numbers as texts, infinite ones apart."""
+    """Return the densities of target and nontarget scores, and texts with their numbers, infinite scores apart."""
     densities = []
     counts = []
     for side in (scores.target, scores.nontarget):
@@ -524,7 +526,7 @@ def plot_reliability(
 
 
 def reliability(scores: metrics.SortedScores, prior: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return claimed probability and share of target trials at both ends of each isotonic block, each (2 B,)."""
+    """Return claimed probability and share of target trials at both ends of B isotonic blocks, each of shape (2 B,)."""
     from scipy.special import expit, logit
 
     ends = np.stack([scores.blocks.first, scores.blocks.last], axis=1).ravel()
@@ -561,7 +563,7 @@ def plot_zebra(
     log_odds : (float, float)
         Ends of the axis, prior log-odds log(P / (1 - P)) within -30 and 30.
     numbers : mapping of str to int, optional
-        Which of the colours and line styles a system has, by its name, so that it has the same in several plots.
+        Number of the colour and line style of each system, by name, so that it looks the same in several plots.
 
     Raises
     ------
@@ -700,7 +702,7 @@ def _draw_curves(
     pieces = 0
     if not hull_only:
         corners = metrics.roc(scores)
-        # the short pieces of many bend little
+        # with many pieces, each is short and bends little
         n_points = int(np.clip(_MOST_POINTS // len(corners[0]), 2, 25))
         curve = metrics.probit_curve(*corners, box=box, points=n_points)
         pieces += _draw_pieces(axes, *curve, n_points, look)
@@ -747,7 +749,7 @@ def _rule_of_30(
 
 
 def _probit_axis(label: str, ends: tuple[float, float], ticks: Sequence[float]) -> tuple[Any, ...]:
-    """Return label, ends and ticks of a probit axis; the ticks are given in percent."""
+    """Return label, limits and ticks of a probit axis; the ticks are given in percent."""
     from scipy.special import ndtri
 
     labels = [(float(ndtri(tick / 100)), f"{tick:g}") for tick in ticks]
@@ -775,7 +777,7 @@ def edges_of(systems: Sequence[tuple[str, metrics.SortedScores]], bins: int) -> 
     thresholds = np.concatenate([scores.thresholds for _, scores in systems])
     finite = thresholds[np.isfinite(thresholds)]
     if not len(finite):
-        raise DataError("expected finite scores to plot, got infinite ones alone")
+        raise DataError("expected finite scores to plot, got only infinite ones")
     low = float(finite.min())
     high = float(finite.max())
     if not np.isfinite(1.1 * high - 1.1 * low):

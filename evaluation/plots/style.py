@@ -1,9 +1,9 @@
-"""One style of all plots: colours and lines, figures and axes, legends below, labels in the margin, files.
+"""The common style of all plots: colours and lines, figures and axes, legends, labels in the margin, files.
 
-Figures are built as objects, without the global state of pyplot, so that nothing of the caller's is changed; matplotlib
-is imported when a plot is drawn.
+Figures are built as objects, without the global state of pyplot, which would affect the caller's figures; matplotlib is
+imported when a plot is drawn.
 
-Whose settings (rcParams) hold: files have the house style, whatever the caller's settings are, and the same input gives
+Settings (rcParams): files have the house style, whatever the caller's settings are, and the same input gives
 the same bytes (no date is written, and ids in SVG come from a fixed salt). A figure that is only returned, and axes
 that are given, follow the caller's fonts and colours; ``with house_style():`` applies ours there too.
 """
@@ -109,7 +109,7 @@ class Canvas(TypedDict, total=False):
 
 
 def line_of(number: int, **changes: Any) -> Style:
-    """Return the colour and line style of a system, by its number; marks along the line where colours come again."""
+    """Return the colour and line style of a system, by its number; marks along the line once the colours repeat."""
     colour = COLOURS[number % len(COLOURS)]
     dash = _DASHES[number % len(_DASHES)]
     look = {"color": colour, "linestyle": dash, "linewidth": 1.8}
@@ -133,7 +133,7 @@ def looks_of(
     color : Colours
         See `evaluation.plots.plot_det`.
     numbers : sequence of int, optional
-        Which of the lines each system has; in their order by default.
+        Number of each system's line; in their order by default.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def figure_for(
     corner = canvas.get("legend") or ""
     if corner not in ("", True, *CORNERS):
         raise DataError(
-            f"expected a corner for the legend among {', '.join(CORNERS)}, got {corner!r}"
+            f"expected one of the corners for the legend: {', '.join(CORNERS)}, got {corner!r}"
         )
     import matplotlib
 
@@ -281,7 +281,7 @@ def figure_for(
                 height = asked / width * height
                 width = asked
                 figure.set_size_inches(width, height)
-        figure = figure.figure  # of a part of a figure, the whole
+        figure = figure.figure  # the whole figure, if the axes belong to a part of one
         yield figure
         for file in paths:
             form = file.suffix.lower()
@@ -326,7 +326,7 @@ def _scale_fonts(figure: Any, scale: float) -> None:
         "legend.title_fontsize",
     ):
         size = matplotlib.rcParams[name]
-        if isinstance(size, float):  # else a word, which follows font.size
+        if isinstance(size, float):  # sizes given as words follow font.size
             matplotlib.rcParams[name] = figure.fonts * size
 
 
@@ -355,13 +355,13 @@ def finish(
     Parameters
     ----------
     axes : Axes
-        Drawn into.
+        Axes to draw into.
     canvas : Canvas
         The canvas that the caller asks for.
     title : str
         Title if the canvas has none.
     x, y : (str, float, float) or (str, float, float, sequence of (float, str))
-        Label, ends, and places and texts of the ticks where matplotlib's own do not serve.
+        Label and limits, and positions and texts of the ticks unless matplotlib's own will do.
     entries : sequence of (Style, str)
         The legend, in its order.
     notes : str
@@ -375,7 +375,7 @@ def finish(
     axes.set(xlabel=x[0], xlim=x[1:3], ylabel=y[0], ylim=y[1:3])
     if square:
         axes.set_box_aspect(1)
-    axes.minorticks_off()  # logarithmic axes have minor ticks
+    axes.minorticks_off()  # logarithmic axes would otherwise have minor ticks
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     if entries and canvas.get("legend") is not False:
@@ -463,12 +463,12 @@ def _wrapped(text: str, width: int) -> str:
 
 @cache
 def _picture() -> Any:
-    """Return the class of our figures, which pyplot does not know, and which a notebook shows."""
+    """Return the class of our figures, which are unknown to pyplot but shown in notebooks."""
     from matplotlib.figure import Figure
 
     class Picture(Figure):
         letters = _LEGEND_WIDTH
-        fonts = 1.0  # scale relative to the default size
+        fonts = 1.0  # scale of the fonts relative to the default size
 
         def _repr_png_(self) -> bytes:
             buffer = BytesIO()

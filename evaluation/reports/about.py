@@ -119,7 +119,7 @@ class TrainedNetwork(KnownRow):
     Attributes
     ----------
     folder : str
-        Where it is, relative to the results.
+        Path of the network, relative to the results.
     training : str
         Name of the training set.
     attackers : tuple of str
@@ -127,16 +127,15 @@ class TrainedNetwork(KnownRow):
     seed : int, optional
         Seed of the training.
     steps : int, optional
-        Steps after which the network is used, which the held-out speakers decide; 0: training did not help.
+        Number of training steps of the network that is used, chosen on the held-out speakers; 0: training did not help.
     eer_before, eer_after : float
-        Equal error rates of cosines of the held-out speakers, by the network that training began with, and by the one
-        that is used.
+        Equal error rates of cosines of the held-out speakers, with the initial network and with the one that is used.
     speakers, versions : int, optional
         Numbers of speakers that it was trained on, and of versions of each recording.
     torch : str, optional
         Version of PyTorch.
     details : mapping
-        What else the trainer says, such as all error rates of the held-out speakers.
+        Other information from the trainer, such as all error rates of the held-out speakers.
     """
 
     folder: str = ""
@@ -196,13 +195,13 @@ class AttackersRun(Row):
     names : tuple of str
         Attackers with results.
     of_others : tuple of str
-        User-supplied ones.
+        User-supplied attackers.
     networks : tuple of str, optional
         Attackers with a neural network.
     undoing : tuple of str
         Attackers that invert the anonymisation.
     explained : dict of str to str
-        A line for each.
+        A line about each attacker.
     text : str
         Number of attackers, and what it means for the result.
     """
@@ -380,7 +379,7 @@ class RunSettings(Row):
     challenge: ChallengeSettings = field(default_factory=ChallengeSettings)
 
 
-# --- what a challenge asks for ----------------------------------------------------------------------------------------
+# --- figures of a challenge -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -580,8 +579,8 @@ class UtilityFigure:
     Attributes
     ----------
     measure : str
-        Such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the share of words that are recognised
-        differently from original speech.
+        Name, such as ``wer``, ``cer``, ``uar``, ``f0`` and ``wer_to_original``, the share of words that are
+        recognised differently from original speech.
     names : tuple of str
         Data set, then ``original`` or ``anonymised``; results of other programs have other names, or none.
     rate : UtilityRate
@@ -656,7 +655,7 @@ class Voices(KnownRow):
     dataset, gender, scenario, attacker : str
         The condition.
     calibration, calibration_is : str
-        How scores were calibrated: its name, and in words.
+        How scores were calibrated: name and description.
     n_speakers : int, optional
         Number of speakers.
     distinctiveness : dict of str to Interval, optional
@@ -686,7 +685,7 @@ class Voices(KnownRow):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a de-identification."""
+        """Whether the de-identification is known."""
         return self.deid is not None and self.deid.known
 
     @property

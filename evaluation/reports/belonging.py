@@ -1,4 +1,4 @@
-"""Whether files belong to the originals with their names, for the verdict: a share, a state and a reason."""
+"""For the verdict: whether files belong to the originals of the same name, as a share, a state and a reason."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _NOTHING = Interval(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Belonging:
-    """Whether the files of a data set belong to the originals with their names.
+    """Whether the files of a data set belong to the originals of the same name.
 
     Attributes
     ----------
     share : Interval
-        Share of the target trials that may be of exchanged files; unknown if it is not confirmed that files match.
+        Share of the target trials that may involve exchanged files; unknown if it is not confirmed that files match.
     state : str
         The gravest of `evaluation.reports.about.PAIRING_STATES`; empty if nothing was compared.
     reason : str
-        Why it has this state, without a full stop.
+        Reason for the state, without a full stop.
     """
 
     share: Interval = field(default=_NOTHING)
@@ -50,7 +50,7 @@ class Belonging:
 
     @property
     def sentence(self) -> str:
-        """What is known, in a sentence; empty if nothing was compared or the verdict has a condition."""
+        """The finding in a sentence; empty if nothing was compared or the verdict has a condition."""
         if self.state == "certain":
             return "The evaluation ran the anonymiser itself, so each recording belongs to its original."
         if self.state == "identical":
@@ -63,7 +63,7 @@ class Belonging:
     def bounded(self, eer: Interval) -> Interval:
         """Return the rate with the lower end that it may have if files are exchanged, as far as the share is known.
 
-        The value is the best guess. An unknown share changes neither; see `condition`.
+        The value becomes the best guess. An unknown share changes neither value nor end; see `condition`.
         """
         if not self.is_known:
             return eer
@@ -74,7 +74,7 @@ class Belonging:
 def belonging(pairings: Iterable[Pairing]) -> Belonging:
     """Return whether the files of a data set belong to their originals, by the rows of its enrolment and its trials.
 
-    The largest share of its trial lists counts, and that of the enrolment.
+    Of the trial lists, the one with the largest share counts, and also the enrolment.
     """
     rows = [row for row in pairings if row.part != "training"]
     if not rows:
@@ -134,5 +134,5 @@ def _largest(shares: Iterable[float]) -> float:
 
 
 def _order(row: Pairing) -> tuple[int, int]:
-    """Return a sort key: the gravest state first, then the row with the fewest recordings that point at a speaker."""
+    """Return a sort key: the gravest state first, then the row with the fewest recordings of determined origin."""
     return PAIRING_STATES.index(row.state), row.own + row.elsewhere

@@ -47,7 +47,7 @@ class PairedRates(NamedTuple):
     gaps : dict of str to Interval
         The differences by attacker, with intervals and p-values; that of the strongest attackers comes first.
     problem : str
-        Why there are no differences; else empty.
+        Why there are no differences; empty if there are some.
     """
 
     name: str
@@ -70,7 +70,7 @@ def write_comparison(
 
 
 def render_comparison(sources: Sequence[tuple[Results, str | Path]], *, title: str = "") -> str:
-    """Return a page that shows anonymisers side by side, as text; the same input gives the same bytes.
+    """Return, as text, a page that shows anonymisers side by side; the same input gives the same bytes.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ def render_comparison(sources: Sequence[tuple[Results, str | Path]], *, title: s
 
 
 def in_common(systems: Mapping[str, Results]) -> tuple[dict[str, Results], list[str]]:
-    """Keep the scenarios and attackers that all anonymisers have, as the strongest of more attackers is stronger.
+    """Keep the scenarios and attackers that all anonymisers share: more attackers would leave less privacy.
 
     Returns
     -------
     results : dict of str to Results
-        The same results if the attackers are the same. Else the other attackers are left out, and the intervals are
-        those of single attackers, as the stated minima are over all attackers.
+        The results, unchanged if all have the same attackers. Otherwise attackers that are not shared are left out, and
+        intervals are those of single attackers, because the stated minima are over all attackers.
     notes : list of str
         The attackers that are left out of the results of each anonymiser, and the smallest EER that they reach.
 
@@ -147,7 +147,7 @@ def paired_rates(systems: Mapping[str, Results], folders: Mapping[str, Path]) ->
     Both anonymisers share the resamples of speakers, so that effects of easy and hard speakers cancel. The number of
     resamples is that of the first results, at most 200, because the interval needs only the standard deviation. The
     scenario is the best informed one that both have. The p-values of the strongest attackers are corrected for their
-    number by `holm`, and so are the p-values of all others for theirs.
+    number by `holm`; those of all other attackers are corrected separately.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def rate_difference(
     Raises
     ------
     DataError
-        As `samples_of`; or if the trials differ.
+        As in `samples_of`, or if the trials differ.
     """
 
     def rate(scores: SortedScores) -> dict[str, float]:
@@ -371,17 +371,17 @@ def _resampling(results: Results) -> Resampling:
 
 
 def _best_informed(first: Results, other: Results, trials: tuple[str, str]) -> str:
-    """Return the best informed scenario with anonymised speech that both have on a list; else original."""
+    """Return the best informed scenario with anonymised speech that both have on a list, or else original speech."""
     best = "original"
     theirs = {outcome.scenario for outcome in other.outcomes_of(*trials)}
-    for outcome in first.outcomes_of(*trials):  # outcomes are sorted by knowledge
+    for outcome in first.outcomes_of(*trials):  # outcomes are sorted by the attacker's knowledge
         if outcome.anonymised and outcome.scenario in theirs:
             best = outcome.scenario
     return best
 
 
 def _by_attacker(first: Results, other: Results, identity: Identity) -> dict[str, list[Condition]]:
-    """Return the conditions of both by attacker, those of the strongest attackers first."""
+    """Return the conditions of both anonymisers by attacker, those of the strongest attackers first."""
     best: list[Outcome] = []
     for results in (first, other):
         best += [outcome for outcome in results.outcomes if outcome.identity == identity]

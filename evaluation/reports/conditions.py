@@ -179,7 +179,7 @@ class Condition(Row):
     closed_set : ClosedSet, optional
         Results of an attacker who knows that the speaker is enrolled.
     centred : Interval, optional
-        Equal error rate after the mean of each model is subtracted from its scores, where it is clearly lower.
+        Equal error rate after subtraction of each model's mean score, if it is clearly lower.
     draws : tuple of Draw
         Results of each anonymised version of the trials.
     worst_case : WorstCase, optional
@@ -265,8 +265,8 @@ class Condition(Row):
         Raises
         ------
         DataError
-            If the results name no scores or no key, or a file outside their folder: results from elsewhere must not
-            bring files of this machine into a report.
+            If the results name no scores or no key, or name a file outside their folder: results from elsewhere must
+            not bring files of this machine into a report.
         """
         names = [draw.scores for draw in self.draws] or [self.scores]
         if not self.key or not all(names):
@@ -280,7 +280,7 @@ class Condition(Row):
 
 
 def ends_and_notes(intervals: Mapping[str, Interval]) -> tuple[dict[str, Interval], dict[str, str]]:
-    """Return the ends of intervals and the notes on them, as a `Condition` has them, by metric."""
+    """Return the ends of intervals and the notes on them, by metric, in the form of a `Condition`."""
     ends = {}
     notes = {}
     for name, interval in intervals.items():

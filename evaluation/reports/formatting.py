@@ -1,4 +1,4 @@
-"""Numbers and names as tables and pages write them."""
+"""The form of numbers and names in tables and pages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def printable(text: str) -> str:
 
 
 def short(name: str, most: int = 60) -> str:
-    """Cut a name that would burst a plot or a heading."""
+    """Shorten a name that is too long for a plot or a heading."""
     name = printable(name)
     if len(name) <= most:
         return name

@@ -13,7 +13,7 @@ of tied ranks.
 ``cmc.csv``                ``utterances,place,share``: the target speaker is among the first places of the gallery
 ``ranks.npz``              beaters and ties of each trial (`evaluation.linkage.ranks`)
 ``extrapolation.csv``      ``utterances,size,method,linkability,low,high,measured_to,kind``; kind is ``extrapolated``,
-                           or ``not trusted`` for methods that the back-test speaks against
+                           or ``not trusted`` for methods that fail the back-test
 ``linkability.png``        and ``.svg``: measured curves, and extrapolated curves on grey ground
 ``extrapolation_L*.png``   and ``.svg``: the estimates of each method
 ``cmc.png``                and ``.svg``
@@ -62,19 +62,19 @@ _WRITTEN = re.compile(
 @one_line
 @dataclass(frozen=True)
 class Settings:
-    """What is computed from ranks.
+    """What to compute from ranks.
 
     Attributes
     ----------
     sizes : {"all", "log", "published"} or tuple of int
-        Sizes of the gallery: all, a thousand that are evenly spaced on a log scale (also for `all` above 100,000), the
-        sizes of the Speaker-Linkability tool, or the given ones.
+        Sizes of the gallery: all, a thousand evenly spaced on a log scale (also for `all` if there are more than
+        100,000), the sizes of the Speaker-Linkability tool, or the given ones.
     top : tuple of int
         Numbers r for the probability to be among the first r, in addition to 1.
     ties : {"shared", "strict", "lenient"}
-        How a tie counts.
+        Rule for ties.
     resamples, seed, level
-        Number of resamples for the intervals (0 for no intervals), seed of all random numbers, and coverage.
+        Number of resamples for the intervals (0 for no intervals), seed of all random numbers, and confidence level.
     runs : int
         Number of random galleries, as in the published method; 0 for the closed form.
     """
@@ -183,7 +183,7 @@ def measure_linkage(
     ranks : mapping of int to Ranks
         Ranks by number of utterances; `ALL` for all utterances.
     settings : Settings, optional
-        What to compute; without intervals where models may not be speakers.
+        What to compute; there are no intervals if models may not be speakers.
     matching : mapping of int to Ranks, optional
         Ranks with side information by number of utterances; see `evaluation.linkage.RankTables`.
 
@@ -362,11 +362,11 @@ def write_linkage(
     Parameters
     ----------
     folder : path
-        Created if it is missing.
+        Folder of the files, created if it is missing.
     measured : Linkage
         Figures to write.
     beyond : mapping of int to Beyond, optional
-        Larger populations, for ``extrapolation.csv`` and the end of ``curve.csv``.
+        Estimates for larger populations, for ``extrapolation.csv`` and the end of ``curve.csv``.
     plots : bool
         Write the plots too.
 
@@ -510,7 +510,7 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
     notes = [*ranks.notes]
     if least < most:
         notes.append(
-            f"galleries differ between trials, {least} to {most} speakers: sizes end at the smallest"
+            f"galleries differ between trials, {least} to {most} speakers: sizes stop at the smallest gallery"
         )
         reason = "galleries differ in size between trials"
         disclosed: dict[str, Any] = {
@@ -530,7 +530,7 @@ def _numbers(ranks: linkage.Ranks, settings: Settings) -> tuple[linkage.Curve, d
         "high": curve.high,
         "chance": curve.chance,
         **extra,
-        # how often the target speaker is first in the whole gallery
+        # add how often the target speaker is first in the whole gallery
         "rank1": float(ranks.first(ties).mean()),
         "linkability_mean": float(over_sizes.mean()),
         "top": {

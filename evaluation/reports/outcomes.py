@@ -115,11 +115,11 @@ class Outcome(WithMinimum):
     eer : Interval
         Its equal error rate, with its own interval; see `rate`.
     population, individual, linkability_all : float
-        The most that any attacker discloses (ZEBRA), and finds among all enrolled speakers.
+        The largest disclosure (ZEBRA) and the largest linkability among all enrolled speakers, over attackers.
     tag : str
         Category of the strongest evidence.
     worst_by : dict of str to str
-        The attackers of these three.
+        The attackers that reach these three.
     n_enrolled, n_target, n_nontarget : int
         Numbers of enrolled speakers and trials.
     attackers : dict of str to float
@@ -135,7 +135,7 @@ class Outcome(WithMinimum):
     closed_set : AttackerRate, optional
         Smallest error rate in a closed set, with the interval of the minimum over attackers.
     centred : AttackerRate, optional
-        Smallest error rate after the mean of each model is subtracted, which takes the whole list.
+        Smallest error rate after the mean of each model is subtracted, which requires the whole list.
     identification : Identification, optional
         Largest share of identified speakers, with the interval of the maximum.
     minimum, minimum_over_scenarios : Minimum, optional
@@ -258,7 +258,7 @@ def main_outcomes(outcomes: Sequence[Listed]) -> list[Listed]:
 
 
 def in_order(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Sort outcomes by data set, in the order of their first one, by sex, and by knowledge, the weakest first."""
+    """Sort outcomes by data set, in order of first appearance, then by sex, then by knowledge, the weakest first."""
     outcomes = list(outcomes)
     datasets = list(map(attrgetter("dataset"), outcomes))
 
@@ -371,7 +371,7 @@ def _in_words(best: Condition, linking: Condition) -> str:
 def _joined(
     rows: Sequence[Joined], field: str, join: Callable[[Iterable[Interval]], Interval]
 ) -> Joined | None:
-    """Return the row with the smallest or largest known value, which gets the interval of the minimum or maximum."""
+    """Return the row with the smallest or largest known value, and give it the interval of the minimum or maximum."""
     read = attrgetter(field)
     known = [row for row in rows if read(row).known]
     if not known:

@@ -46,7 +46,7 @@ def write_page(
         If the results are malformed or the file cannot be written. If scores are missing, the page has a note in place
         of the plot.
     """
-    # only a page inside the folder links to scores: one outside may be passed on, and must name no local folder
+    # only a page inside the folder links to scores: any other may be passed on and must not name a local folder
     root = Path(folder).resolve()
     parent = Path(path).absolute().parent.resolve()
     base = None

@@ -1,4 +1,4 @@
-"""What an attacker learns about single speakers: who is found, and the tenth with the least privacy."""
+"""Figures of single speakers: who is found, and the tenth of the speakers with the least privacy."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Found:
     speakers : int
         Number of speakers.
     count, mostly : int
-        Speakers who are found, and those of them who rank first in more than half of their recordings beyond what
-        their models get from everybody; see `evaluation.linkage.mostly_found`.
+        Speakers who are found, and those among them who rank first in more than half of their recordings, relative to
+        other people's recordings; see `evaluation.linkage.mostly_found`.
     by_chance : float
         Number of speakers who would be found by chance.
     largest : Interval
@@ -75,7 +75,7 @@ class LowestTenth:
 
 
 def found_in(speakers: Sequence[EnrolledSpeaker]) -> Found | None:
-    """Return how many speakers are found; None if results do not say who ranks first."""
+    """Return how many speakers are found; None if the results lack the ranks."""
     known = [
         speaker
         for speaker in speakers

@@ -54,7 +54,7 @@ _XLINK = "{http://www.w3.org/1999/xlink}"
 
 @dataclass(frozen=True)
 class PagePictures:
-    """The pictures of a page by section; pictures of curves by list of trials."""
+    """The pictures of a page, by section; those of curves also by list of trials."""
 
     curves: list[tuple[str, list[Picture]]]
     speakers: list[Picture]
@@ -94,7 +94,7 @@ def draw_page(
         See `Results.by_utterances`.
     """
     drawn = PagePictures([], [], [], [], utility_pictures(utility, headlines, name), [])
-    genders: dict[str, list[str]] = {}  # sexes of the lists so far
+    n_drawn: dict[str, int] = {}  # number of lists drawn so far, by data set
     for position, part in enumerate(lists, 1):
         where = name_list(part.dataset, part.gender)
         scored = {
@@ -108,17 +108,17 @@ def draw_page(
             title = f"conversations-{position}"
             drawn.conversations.append(conversation_picture(part, conversations, where, title))
         drawn.matches.extend(match_pictures(part.outcomes, where, f"cmc-{position}"))
-        genders.setdefault(part.dataset, []).append(part.gender)
-        prefix = f"voices-{len(genders)}-{len(genders[part.dataset])}"
-        for voices in part.voices[:1]:
-            drawn.voices.extend(similarity_pictures(voices, where, prefix))
+        n_drawn[part.dataset] = n_drawn.get(part.dataset, 0) + 1
+        if part.voices:
+            prefix = f"voices-{len(n_drawn)}-{n_drawn[part.dataset]}"
+            drawn.voices.extend(similarity_pictures(part.voices[0], where, prefix))
     return drawn
 
 
 def picture(
     kind: str, plot: Callable[..., object], *given: Any, title: str, name: str, **options: Any
 ) -> Picture:
-    """Draw a plot for the page; if it cannot be drawn, ``problem`` says why.
+    """Draw a plot for the page; if that fails, ``problem`` says why.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def score_pictures(
     Parameters
     ----------
     outcomes : mapping of str to (str, Outcome, path)
-        Legend text, outcome and folder of its paths, by its name in messages.
+        By name in messages: legend text, outcome, and the folder of its paths.
     where : str
         The data set.
     name : str
@@ -201,8 +201,8 @@ def score_pictures(
             files, key, _ = outcome.condition.files(folder)
             scores = sort_scores(*read_split(files[0], key))
         except DataError as error:
-            _log.warning("no curve of %s: %s", label, error)
-            missing.append(_problem("det", f"No curve of {label}: {error}"))
+            _log.warning("no curve for %s: %s", label, error)
+            missing.append(_problem("det", f"No curve for {label}: {error}"))
             continue
         systems.append((words, scores))
         rate = eer(scores)
@@ -305,7 +305,7 @@ def similarity_pictures(voices: Voices, where: str, name: str) -> list[Picture]:
 def utility_pictures(
     utility: Sequence[UtilityFigure], headlines: Sequence[Headline], name: str
 ) -> list[Picture]:
-    """Draw each value over all speakers against the EER of its data set or else of the worst data set."""
+    """Plot each value over all speakers against the EER of its data set, or else of the worst data set."""
     drawn: list[Picture] = []
     if not headlines:
         return drawn

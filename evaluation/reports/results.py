@@ -1,8 +1,8 @@
 """Results of a privacy evaluation: the contents of ``results.json``.
 
 `spkver.voiceprivacy` makes them, and `read_results` reads them back. ``conditions`` has a `Condition` for each set,
-sex, scenario and attacker, ``summary`` an `Outcome` for each set, sex and scenario. The fields of a row are its keys in
-JSON.
+sex, scenario and attacker; ``summary`` has an `Outcome` for each set, sex and scenario. The fields of a row are its
+keys in JSON.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Results(Row, Tabular):
     recipe : str
         The recipe: voiceprivacy.
     suffix : str
-        Ending of the names of the anonymised sets.
+        Suffix of the names of the anonymised sets.
     simulated : bool
         Whether the speech is synthetic: the numbers then say nothing about people.
     anonymiser : Anonymiser, optional
@@ -130,7 +130,7 @@ class Results(Row, Tabular):
     details : str
         The strongest attacker, and figures of others.
     overestimated : str
-        Why the privacy is probably overestimated; empty without a reason.
+        Why privacy is probably overestimated; empty if there is no reason.
     attackers_run : AttackersRun, optional
         The attackers.
     failures : tuple of Failure
@@ -143,11 +143,11 @@ class Results(Row, Tabular):
     protocol : Protocol
         Attacker and protocol of the challenge's figures.
     averages : tuple of Average
-        Averages over lists, as challenges rank by.
+        Averages over lists, by which challenges rank systems.
     conditions : tuple of Condition
         Every attacker in every scenario on every list of trials.
     conversations : tuple of Condition
-        The same with several recordings of one unknown speaker at once, if the configuration asks for it.
+        Conditions with several recordings of one unknown speaker at once, if configured.
     utility : tuple of UtilityFigure
         In JSON mappings by measure (wer, wer_to_original, cer, uar or f0), data set, and original or anonymised: a
         number, or value with low and high.
@@ -272,7 +272,7 @@ class Results(Row, Tabular):
         return outcomes
 
     def longest_conversation(self, dataset: str, gender: str) -> Outcome | None:
-        """Return the outcome with the least privacy of anonymised speech, with the most recordings at once."""
+        """Return the outcome with the most recordings at once and, of these, the least privacy of anonymised speech."""
         by_utterances = self.by_utterances()
         known = []
         for outcome in by_utterances.get(max(by_utterances, default=1), {}).values():
@@ -342,7 +342,7 @@ class Results(Row, Tabular):
         return sorted(known, key=lambda entry: datasets.index(entry.dataset))
 
     def with_pseudonyms(self) -> Results:
-        """Replace speakers by S01, S02, ..., the enrolled first, by their names, also within texts and utterances."""
+        """Replace speakers by S01, S02, ..., the enrolled first, in the order of their names, within texts too."""
         enrolled: set[str] = set()
         for condition in self.conditions:
             enrolled.update(map(attrgetter("speaker"), condition.speakers))
@@ -374,7 +374,7 @@ def read_results(path: str | Path) -> Results:
     Raises
     ------
     DataError
-        If it cannot be read or is not a JSON object; or as `parse_results`.
+        If it cannot be read or is not a JSON object; or as in `parse_results`.
     """
     content = load_json(Path(path))
     if not isinstance(content, dict):
@@ -393,7 +393,7 @@ def one_error(file: str | Path | None = None) -> Iterator[None]:
         text = f"expected results of format {FORMAT} as spkver voiceprivacy writes them, got damaged or foreign ones"
         reason = f"{type(error).__name__}: {error}"
         raise DataError(
-            f"{text}: {reason}", file=file, remedy="make the results anew with this version"
+            f"{text}: {reason}", file=file, remedy="compute the results again with this version"
         ) from error
 
 
@@ -406,7 +406,7 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
         Has ``format`` 1 and ``conditions``; each condition has ``dataset``, ``gender``, ``scenario`` and ``attacker``,
         and the entries that ``spkver-eval metrics --json`` writes.
     file : path, optional
-        For messages.
+        The file, for messages.
 
     Raises
     ------
@@ -415,7 +415,7 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
         has another form than the recipe writes.
     """
     if raw.get("format") != FORMAT:
-        remedy = "make the results anew with this version"
+        remedy = "compute the results again with this version"
         raise DataError(
             f"expected results of format {FORMAT}, got {raw.get('format')!r}",
             file=file,
@@ -427,11 +427,11 @@ def parse_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> 
 
 
 def typed_results(raw: Mapping[str, Any], *, file: str | Path | None = None) -> Results:
-    """Return results as `parse_results` does, of any version and also without conditions."""
+    """Return results without the checks of `parse_results`: they may have any version and lack conditions."""
     with one_error(file):
         read = Results.from_dict({**raw, "summary": None, "utility": None})
         _check_identities(read.conditions, file)
-        # an error is raised here, not where the settings are used
+        # fail here rather than where the settings are used
         RunSettings.from_dict(read.config)
         outcomes = summarise(read.conditions, _stated_minima(raw.get("summary") or ()))
         utility: list[UtilityFigure] = []
@@ -448,7 +448,7 @@ def _check_identities(conditions: Sequence[Condition], file: str | Path | None) 
         if not all(isinstance(name, str) and name for name in condition.identity):
             names = ", ".join(NAMES)
             problems.add(
-                f"condition {position}: expected texts {names}, got {list(condition.identity)}"
+                f"condition {position}: expected strings {names}, got {list(condition.identity)}"
             )
         elif condition.identity in seen:
             problems.add(f"condition {position}: {' '.join(condition.identity)} is repeated")
@@ -478,7 +478,7 @@ def _stated_minima(summary: Iterable[Mapping[str, Any]]) -> Minima:
 
 
 def _renamed(value: Any, key: str, rename: Callable[[str], str]) -> Any:
-    """Return a value under a key of results in which the names of speakers are replaced."""
+    """Replace the names of speakers in a value of the results that is found under a key."""
     if isinstance(value, str) and key in _NAMING:
         return rename(value)
     if isinstance(value, list | tuple):
@@ -493,7 +493,7 @@ def _renamed(value: Any, key: str, rename: Callable[[str], str]) -> Any:
 
 
 def _any_of(names: Iterable[str]) -> re.Pattern[str]:
-    """Return an expression that finds any of the names as a word; the longest name wins."""
+    """Return a regular expression that finds any of the names as a word; the longest name wins."""
     longest_first = sorted(names, key=len, reverse=True)
     alternatives = "|".join(map(re.escape, longest_first)) or r"\b\B"
     return re.compile(rf"(?<![^\W_])(?:{alternatives})(?![^\W_])")

@@ -19,7 +19,7 @@ NOT_IN_JSON: Any = {"json": "left out"}
 
 
 def number(value: Any) -> float:
-    """Return a number from JSON, where NaN is null and infinite numbers are texts.
+    """Return a number from JSON, in which NaN is null and infinite numbers are strings.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Row:
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Self:
-        """Return the row of an entry of ``results.json``; fields may be missing or null."""
+        """Return a row from an entry of ``results.json``, whose fields may be missing or null."""
         read: Self = _record(entry, cls)
         return read
 
@@ -87,7 +87,7 @@ def _is_unknown(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a row as JSON has it."""
+    """Return a value of a row in the form of JSON."""
     if isinstance(value, Interval):  # the values of intervals are in `Condition.metrics`
         return {
             name: part for name, part in value.numbers().items() if name != "value" or value.known
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
 
 
 def _typed(value: Any, hint: Any) -> Any:
-    """Return a value of JSON as the type that a field declares."""
+    """Convert a value from JSON to the type that a field declares."""
     kind = get_origin(hint)
     parts = get_args(hint)
     if hint is float:
@@ -119,7 +119,7 @@ def _typed(value: Any, hint: Any) -> Any:
 
 
 def _record(entry: Mapping[str, Any], cls: Any) -> Any:
-    """Return a record of an entry of JSON; keys without a field go into the flat mapping."""
+    """Return a record from an entry of JSON; keys without a field go into its mapping of further values."""
     hints = hints_of(cls)
     parts = {key_of(part): part for part in fields(cls)}
     given: dict[str, Any] = {}

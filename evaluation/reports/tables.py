@@ -66,7 +66,7 @@ class TableColumn:
     shown: Callable[[Sequence[Outcome]], bool] = lambda outcomes: True
 
     def text(self, outcome: Outcome) -> str:
-        """Return the cell, a number with its interval in brackets."""
+        """Return the cell as text, a number with its interval in brackets."""
         value = self.read(outcome)
         if isinstance(value, str):
             return value or MISSING
@@ -108,7 +108,7 @@ def _has_strangers(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _is_one_of_levels(level: str, outcomes: Sequence[Outcome]) -> bool:
-    """Whether there are attackers of this level of knowledge and of others."""
+    """Whether there are attackers with this level of knowledge, and others."""
     levels: set[str] = set()
     for outcome in outcomes:
         levels.update(outcome.levels)
@@ -275,7 +275,7 @@ def columns_of(table: tuple[str, ...], outcomes: Sequence[Outcome] = ()) -> list
 
 
 def table_rows(table: tuple[str, ...], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Return a row for each outcome, by column name: texts, or for `TERMINAL` and `CSV` values, None if unknown."""
+    """Return a row for each outcome, by column name: texts, but values for `TERMINAL` and `CSV`, None if unknown."""
     cell = TableColumn.number
     if table in (FIGURES, GLANCE):
         cell = TableColumn.text
@@ -313,7 +313,7 @@ def attacker_rows(results: Results) -> Rows:
 
 
 def conversation_rows(results: Results) -> Rows:
-    """Return a row for each scenario of each list and number of recordings of a conversation; none without these."""
+    """Return a row for each scenario, list and number of recordings in a conversation; none without conversations."""
     by_utterances = results.by_utterances()
     rows = []
     for outcome in main_outcomes(results.outcomes):

@@ -1,4 +1,4 @@
-"""The templates of the pages, ``page.html.j2``, ``comparison.html.j2`` and ``parts.html.j2``, and what they may use."""
+"""The templates ``page.html.j2``, ``comparison.html.j2`` and ``parts.html.j2``, and the names that they may use."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from evaluation.uncertainty import Interval
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
-    """Return a page: a template with its values, which are escaped.
+    """Return a page: a template filled with values, which are escaped.
 
     Raises
     ------
     LookupError
-        If the template names a value that is not there.
+        If the template names a value that is not given.
     """
     import jinja2
 

@@ -1,4 +1,4 @@
-"""The validation of a forensic system on one page: its figures, two plots, and what the laboratory states."""
+"""The validation of a forensic system on one page: figures, two plots, and statements of the laboratory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_validation(
     result : Evaluation
         See `evaluation.forensics.validate`.
     scores : SortedScores
-        The natural LLRs that it is of, for the plots; see `evaluation.metrics.sort_scores`.
+        The natural LLRs that were validated, for the plots; see `evaluation.metrics.sort_scores`.
     statements : mapping of str to str, optional
         Statements of the laboratory by the names in `STATEMENTS`; the others are left open on the page.
     title : str, optional

@@ -16,7 +16,7 @@ from evaluation.uncertainty import Interval, minimum_of, over_lists
 
 _CLOSED = "knows that the speaker is one of the enrolled (closed set)"
 _CENTRED = "subtracts from the scores of each model their mean (whole-list)"
-# fewer than one error count as hardly any, unless the list is so short that one error is a large share
+# fewer errors than one count as hardly any, unless the list is so short that one error is a large share
 _HARDLY_ANY = 0.05
 
 WORDS = ("Very weak", "Weak", "Moderate", "Good", "Strong")
@@ -61,12 +61,17 @@ FORBIDDEN_BY = {
 NOTED = ("short recordings",)
 """Checks of which notes count among the objections too."""
 
-_NO_SPEECH = "no speech"  # a check, which forbids a verdict of protection alone
-_FEW_SPEAKERS = "number of speakers"  # a check, whose warning says the opposite of the next text
+_NO_SPEECH = "no speech"  # name of a check that forbids only a verdict of protection
+_FEW_SPEAKERS = (
+    "number of speakers"  # name of a check, whose warning would contradict the next text
+)
 _ENOUGH = "Enough speakers were tested for this verdict: the interval covers at most two of the five levels."
 
-_WITHOUT_SPEECH = ("properties", "session")  # attackers that compare properties of files, or noise
-_HARDLY = 0.4  # from this rate on, recordings are hardly distinguishable without their speech
+_WITHOUT_SPEECH = (
+    "properties",
+    "session",
+)  # names of attackers that compare properties of files or noise
+_HARDLY = 0.4  # at this rate or above, recordings are hardly distinguishable without their speech
 
 
 @dataclass(frozen=True)
@@ -78,16 +83,16 @@ class Headline:
     worst : Outcome
         List and scenario with the least privacy of anonymised speech.
     attacker : str
-        The attacker with this rate; in an open set, the strongest one may be another.
+        The attacker with this rate, which need not be the strongest in an open set.
     eer : Interval
         The smallest EER over lists (each sex and pooled trials), scenarios, open and closed sets of speakers, and
-        scores without the mean of each model, with the interval of that minimum.
+        scores before and after subtraction of each model's mean, with the interval of that minimum.
     original : Interval
         EER of the same list without anonymisation.
     besides : str
-        What else the attacker does for this rate; empty if nothing.
+        Additional step by which the attacker reaches this rate; empty if there is none.
     lists : int
-        Number of lists of other speakers (each sex of each data set), for which the interval holds at once.
+        Number of lists with different speakers (each sex of each data set) for which the interval holds simultaneously.
     files : Belonging
         Whether the files belong to the originals of their names.
     """
@@ -151,7 +156,7 @@ class Headline:
 
     @property
     def asked(self) -> str:
-        """What the attacker was asked, and how often it errs, in a sentence."""
+        """A sentence on the attacker's task and how often it errs."""
         both = "two recordings"
         if self.worst.scenario in ("ignorant", REVERSAL):
             both = "an original and an anonymised recording"
@@ -171,7 +176,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the first screen of the page says.
+    """The contents of the first screen of the page.
 
     Attributes
     ----------
@@ -186,11 +191,12 @@ class Verdict:
     level : int or None
         Index of the amount of protection in `WORDS`; None if there is none.
     objections : list of str
-        What speaks against the verdict; see `objections`.
+        Objections to the verdict; see `objections`.
     about : list of str
-        What is known of the recordings and their names; see `about_recordings`.
+        Facts about the recordings and their names; see `about_recordings`.
     advice : str
-        About how many speakers would make it certain; empty if speech is not anonymised or a check forbids a verdict.
+        About how many speakers would make the verdict certain; empty if speech is not anonymised or a check forbids a
+        verdict.
     forbidden : bool
         Whether a check forbids a verdict.
     """
@@ -214,12 +220,12 @@ class Verdict:
 
     @property
     def claims_protection(self) -> bool:
-        """Whether the verdict claims protection or has no level; a reversible change could reach both."""
+        """Whether the verdict claims protection or has no level, either of which a reversible change could cause."""
         if self.overall is None or not self.overall.anonymised or self.forbidden:
             return False
         if (
             self.overall.files.state == "identical"
-        ):  # recordings of different speakers are the same file
+        ):  # recordings of different speakers are identical
             return False
         return self.level is None or self.level >= _MODERATE
 
@@ -244,7 +250,7 @@ def judge(results: Results) -> Verdict:
 
 
 def headlines(results: Results, *, anonymised: bool = False) -> list[Headline]:
-    """Return a headline for each data set, from its least private list; least private data set first.
+    """Return a headline for each data set, from its least private list; the least private data set first.
 
     With `anonymised`, only data sets with results on anonymised speech are given.
     """
@@ -273,7 +279,7 @@ def overall(of_datasets: Sequence[Headline]) -> Headline:
 
 
 def objections(results: Results) -> list[str]:
-    """Return what speaks against the verdict, a sentence for each check with a warning or an error."""
+    """Return objections to the verdict, a sentence for each check with a warning or an error."""
     checks = ["SIMULATED speech"] if results.simulated else []
     checks += [*_checks(results, "error"), *_checks(results, "warning")]
     checks += [check for check in _checks(results, "note") if check in NOTED]
@@ -327,16 +333,16 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     very weak            strong              "Too few speakers or draws to say", without level
     ==================== =================== =============================================
 
-    An end on the other side of moderate than the value is not named, so that "good" never stands beside a weak value.
-    If no end is named, a weak value applies only to these speakers, who were recognised. A strong one is too little to
-    say anything: that few speakers were not recognised shows nothing.
+    If value and end lie on different sides of moderate, the end is not named, so that "good" never stands beside a weak
+    value. If neither end is named, a weak value is stated for these speakers only, who were recognised, and a strong
+    value is not stated: that a few speakers were not recognised shows nothing.
 
     Parameters
     ----------
     eer : Interval
-        The rate; without an interval the words say so.
+        The rate; the words mention a missing interval.
     speakers : float, optional
-        Number of speakers, which is reported if it is too small.
+        Number of speakers, mentioned if it is too small.
 
     Examples
     --------
@@ -370,9 +376,9 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
 
 
 def advice(eer: Interval, speakers: float) -> str:
-    """Say about how many speakers would narrow the interval of an EER to two levels.
+    """Estimate how many speakers would narrow the interval of an EER to two levels.
 
-    Both ends are taken to approach the value with the square root of the number of speakers.
+    Both ends are assumed to approach the value as the square root of the number of speakers grows.
 
     Examples
     --------
@@ -394,7 +400,7 @@ def advice(eer: Interval, speakers: float) -> str:
 
 
 def errs(eer: Interval, n_target: float = math.nan) -> str:
-    """Return how often an attacker errs in words, with the upper end if errors are too few to be counted.
+    """Describe how often an attacker errs, with the upper end if errors are too few to be counted.
 
     Examples
     --------
@@ -462,7 +468,7 @@ def _with_bound(level: int, direction: str, bound: int) -> str:
 
 
 def _levels_spanned(eer: Interval, scale: float) -> int:
-    """Return how many levels an interval crosses if its ends move towards the value to this share of their distance."""
+    """Return how many levels an interval spans after its ends' distances from the value are scaled by a factor."""
     low = level_of(eer.value + scale * (eer.low - eer.value))
     high = level_of(eer.value + scale * (eer.high - eer.value))
     return high - low
@@ -499,7 +505,7 @@ def _headline(outcomes: Sequence[Outcome]) -> Headline:
 def refusals(results: Results, headline: Headline | None) -> list[str]:
     """Return why there is no verdict, in words; empty if no check forbids one.
 
-    If people are recognised in what is hardly speech, the verdict that the protection is weak stands.
+    If people are recognised although there is hardly any speech, the verdict of weak protection stands.
     """
     level = None if headline is None else headline.level
     is_weak = level is not None and level < _MODERATE
@@ -523,7 +529,7 @@ def _badge(results: Results, headline: Headline | None) -> tuple[str, str, int |
         return "Not anonymised", "", None
     words = word_of(headline.judged, headline.worst.n_enrolled)[0]
     if headline.files.state == "identical" and not level_of(headline.judged.low) < _STRONG:
-        words += ", provable: recordings of different speakers are the same file"
+        words += ", provable: recordings of different speakers are identical"
     if results.attackers_run is not None and results.attackers_run.networks == ():
         words += " (no neural attacker was run)"
     return words, headline.condition, headline.level
@@ -565,7 +571,10 @@ def _checks(results: Results, level: str) -> dict[str, None]:
 
 
 def _without_verdict(reasons: str, headline: Headline | None) -> tuple[str, str, int | None]:
-    """Return words, reasons and level if checks forbid a verdict: the upper end of the interval if it is a low one."""
+    """Return words, reasons and level if checks forbid a verdict.
+
+    Only a low upper end of the interval may then be stated.
+    """
     if headline is not None and headline.anonymised and headline.eer.has_interval:
         most = level_of(headline.eer.high)
         if most <= _MODERATE:

@@ -2,7 +2,7 @@
 
 `Trials` holds a model and a segment for each row, as codes into tables of ids; a `Key` marks the target trials;
 `Scores` holds one score for each trial. `align` and `split_scores` join them. Maps of ids to speakers and tables of
-metadata are read here too. `SCENARIOS` and `LEVELS` define what an attacker knows and may use.
+metadata are read here too. `SCENARIOS` and `LEVELS` define which speech an attacker has and what it may use.
 """
 
 from evaluation.trials.columns import (

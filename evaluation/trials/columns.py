@@ -1,9 +1,9 @@
-"""Columns and tables of users as arrays; implausible arguments are refused here.
+"""Conversion of users' columns and tables to arrays, and checks for implausible arguments.
 
-Series and data frames of pandas, polars and similar libraries are used through what they have in common, so none of
-these libraries is imported: a column is what has ``to_numpy`` or ``__array__`` or is a sequence, a data frame is what
-has ``columns`` and gives a column by name. An index, which pandas has, says what belongs together: columns that are
-given together have the same one, and that of a data frame of vectors names the vectors.
+Series and data frames of pandas, polars and similar libraries are used through their common interface, so none of these
+libraries is imported: a column is an object with ``to_numpy`` or ``__array__``, or a sequence; a data frame is an
+object with ``columns`` that returns a column by name. An index, as in pandas, identifies rows: columns that are given
+together must have the same index, and the index of a data frame of vectors names the vectors.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ _NO_DIMENSION = re.compile(
     r"|name|label|key|type))?|(is_)?same(_speaker)?|is_target|(ground_?)?truth|gt|y_true)",
     re.IGNORECASE,
 )
-"""Names of columns of a data frame that are no dimension of a vector."""
+"""Names that mean that a column of a data frame is not a dimension of a vector."""
 
 _NUMBER = re.compile(r"\d+$")
 
-_FEWEST = 5  # from this number of rows on, a column that counts them is not chance
+_FEWEST = 5  # with at least this many rows, a column that counts them is not a coincidence
 
 
 class TrialError(DataError):
@@ -137,13 +137,13 @@ class TrialError(DataError):
     Parameters
     ----------
     text : str
-        What was expected, and what came.
+        What was expected, and what was found.
     rows : sequence of int
         Rows of the list, from 0.
     side : {"", "scores", "key"}
-        Which of two lists that were joined.
+        The list to which the rows belong, if two lists were joined.
     **where
-        As for `DataError`.
+        See `DataError`.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ def column_of(values: Any, name: str) -> np.ndarray:
     Raises
     ------
     DataError
-        If it is not one column of values, or some are masked.
+        If it is not a single column of values, or some values are masked.
     """
     column = array_of(values, name)
     if column.ndim != 1:
@@ -187,7 +187,7 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     Parameters
     ----------
     values : array_like of shape (n, D), a data frame of pandas, polars or a similar library, or Rows
-        Whole numbers become float64; rows in a file stay there, and are returned as they are. Columns of a data frame
+        Whole numbers become float64; rows in a file stay there and are returned unchanged. Columns of a data frame
         whose names end in numbers are taken in the order of these, so that two frames agree.
     name : str
         What the rows are, for the error message.
@@ -195,9 +195,9 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
     Raises
     ------
     DataError
-        If they are no rows of real numbers, or a column holds ids, speakers or row numbers.
+        If the values are not rows of real numbers, or a column holds ids, speakers or row numbers.
     """
-    # rows that are not in memory are not loaded
+    # rows in a file are not loaded into memory
     if isinstance(values, StoredArray | ComputedRows):
         return values
     rows = floats_of(values, name)
@@ -214,8 +214,8 @@ def vectors_of(values: Any, name: str = "vectors") -> Any:
 def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vectors") -> None:
     """Refuse columns of ids, speakers or row numbers among the dimensions of vectors.
 
-    Columns are recognised by name in a data frame, or by rising whole numbers next to fractions. Other whole
-    numbers in a data frame may be an attribute or a feature: there is a warning.
+    Columns are recognised by name in a data frame, or by rising whole numbers next to fractions. Other whole numbers in
+    a data frame may be an attribute or a feature, so there is a warning.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
     rows : ndarray of shape (n, D)
         The same as an array.
     name : str
-        What they are, for the error message.
+        Name of the vectors, for the error message.
 
     Raises
     ------
@@ -235,7 +235,10 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
     titles = [str(title).strip() for title in getattr(values, "columns", [])]
     remedy = "leave it out of the vectors: ids and speakers are arguments of their own, or the index of a data frame"
     for title in filter(_NO_DIMENSION.fullmatch, titles):
-        raise DataError(f"column {title!r} is no dimension of {name}, by its name", remedy=remedy)
+        raise DataError(
+            f"the name of column {title!r} shows that it cannot be a dimension of {name}",
+            remedy=remedy,
+        )
     head = np.asarray(rows[:_FEWEST], np.float64)
     whole = (head == np.floor(head)).all(axis=0)
     if len(head) < _FEWEST or whole.all():
@@ -247,16 +250,14 @@ def check_dimensions(values: Any, rows: NDArray[np.floating], name: str = "vecto
             continue
         text = f"column {(titles or range(len(whole)))[column]!r} of {name} holds whole numbers beside fractions"
         if (numbers[1:] >= numbers[:-1]).all():
-            raise DataError(
-                f"{text}, which rise as the numbers of rows or groups do", remedy=remedy
-            )
+            raise DataError(f"{text}, which rise like the numbers of rows or groups", remedy=remedy)
         logger.warning("%s: is it a dimension?", text)
 
 
 def known_columns(role: str, titles: Sequence[str]) -> list[str]:
     """Return the columns of a header whose names are known for a role, better names first.
 
-    ISO's names denote one column together: only the first of these is returned.
+    The ISO names are synonyms for the same column: only the first of them is returned.
 
     Parameters
     ----------
@@ -308,19 +309,19 @@ def known_column(role: str, titles: Sequence[str], *, remedy: str) -> str | None
 def check_index(part: str = "index", /, **given: Any) -> Any:
     """Refuse columns and data frames with different indices.
 
-    Used by position they would silently give wrong numbers. Columns without an index are not checked.
+    Matched by position, they would silently give wrong numbers. Columns without an index are not checked.
 
     Parameters
     ----------
     part : {"index", "columns"}
-        Columns and frames that must have the same index.
+        Columns and data frames that must have the same index.
     **given : array_like, Series, data frame or None
-        By the name of the argument.
+        The columns, by the name of the argument.
 
     Returns
     -------
     Index or None
-        The index that they share, unless it is of row numbers.
+        The common index; None if it only holds row numbers.
 
     Raises
     ------
@@ -334,7 +335,7 @@ def check_index(part: str = "index", /, **given: Any) -> Any:
     >>> check_index(scores=pandas.Series([1, 2]), labels=pandas.Series([True, False], index=[1, 0]))
     Traceback (most recent call last):
       ...
-    spkbase.errors.DataError: expected scores and labels with the same index, but the two differ \
+    spkbase.errors.DataError: expected scores and labels with the same index, but they differ \
 (sort or join them by their index, or give arrays if the order is right)
     """
     every: dict[str, Any] = {name: getattr(values, part, None) for name, values in given.items()}
@@ -344,7 +345,7 @@ def check_index(part: str = "index", /, **given: Any) -> Any:
         if not index.equals(indices[shared]):
             remedy = f"sort or join them by their {part}, or give arrays if the order is right"
             raise DataError(
-                f"expected {shared} and {name} with the same {part}, but the two differ",
+                f"expected {shared} and {name} with the same {part}, but they differ",
                 remedy=remedy,
             )
     index = indices.get(shared)
@@ -368,7 +369,7 @@ def acquired_scores(
     ----------
     values : array_like of float of shape (N,), or a Series
     name : str
-        Name of the scores in errors and in the warning, which counts NaN.
+        Name of the scores in errors and in the warning that counts NaN.
     missing : {"error", "drop", "reject"}
         Treatment of NaN: an error, leave the trials out, or count them as rejected at every threshold.
     rejected : float
@@ -377,7 +378,7 @@ def acquired_scores(
     Raises
     ------
     DataError
-        If a value is not a number, or NaN and not to be dropped or rejected.
+        If a value is not a number, or is NaN and `missing` is "error".
     """
     check_missing(missing)
     if missing == "error":
@@ -429,7 +430,7 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
     Raises
     ------
     DataError
-        If one is no real number; the first row is named.
+        If a value is not a real number; the first row is named.
     """
     array = array_of(values, name)
     kind = array.dtype.kind
@@ -440,20 +441,20 @@ def floats_of(values: Any, name: str) -> NDArray[np.floating]:
             if kind != "O" or isinstance(cell, bool) or not isinstance(cell, Real):
                 text = f"expected numbers as {name}, got {cell!r:.60}"
                 raise TrialError(
-                    text, index[:1], remedy="give numbers: no text, no truth values, no gaps"
+                    text, index[:1], remedy="give numbers, without text, truth values or gaps"
                 )
     return array.astype(np.float64)
 
 
 def ids_of(column: Any, name: str) -> list[str]:
-    """Return ids as text; whole numbers, as data frames read ids of digits, are converted."""
+    """Return ids as text; whole numbers, as which data frames read ids of digits, are converted."""
     ids: list[Any] = column_of(column, name).tolist()
     for row, cell in enumerate(ids):
         if type(cell) is int:
             ids[row] = str(cell)
         elif not isinstance(cell, str) or not cell:
             text = f"expected {name} as text, got {cell!r:.60}"
-            raise TrialError(text, [row], remedy="read the column as text, no gaps")
+            raise TrialError(text, [row], remedy="read the column as text, without gaps")
     return ids
 
 

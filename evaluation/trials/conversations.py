@@ -1,9 +1,10 @@
 """Conversations: several recordings of one unknown speaker, which an attacker scores at once.
 
-The recordings of each speaker are dealt at random into groups of L that share no recording. A conversation meets each
-model that all of its recordings meet, and its score is the mean or the sum of their scores. A sum of calibrated
-log-likelihood ratios is the ratio of the whole conversation if its recordings are independent. Means rank trials as
-that sum does, whatever calibration all trials share, as long as all conversations have equally many recordings.
+The recordings of each speaker are dealt at random into groups of L that share no recording. A conversation is tested
+against every model against which all of its recordings are tested; its score is the mean or sum of theirs. A sum of
+calibrated log-likelihood ratios is the ratio of the whole conversation if its recordings are independent. Means rank
+trials as that sum does, whatever the common calibration of the trials, as long as all conversations have equally many
+recordings.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _DIGITS = 16
 
 
 class _Pairs(NamedTuple):
-    """The complete pairs of a model and a conversation, and the trials of recordings that they are made of.
+    """The complete pairs of a model and a conversation, and the trials of recordings of which they consist.
 
     Attributes
     ----------
@@ -56,17 +57,17 @@ def draw_conversations(
     speakers : mapping of str to str
         Recording to speaker.
     utterances : int
-        Number of recordings of a conversation.
+        Number of recordings in a conversation.
     seed : int
     rounds : int
-        How often all recordings are dealt; a conversation has the same name and speaker in each round.
+        Number of rounds in which all recordings are dealt; a conversation has the same name and speaker in each.
 
     Returns
     -------
     list of dict of str to tuple of str
-        The conversations of each round, sorted by name. Within a round no recording occurs twice. A speaker who has
-        fewer recordings has one conversation, of all of them; recordings that do not fill a further conversation are
-        left out. Names and their order tell nothing of the speaker.
+        The conversations of each round, sorted by name. Within a round no recording occurs twice. A speaker with fewer
+        recordings has one conversation of all of them; recordings that do not fill another conversation are left out.
+        Names and their order reveal nothing about the speaker.
 
     Raises
     ------
@@ -99,7 +100,7 @@ def draw_conversations(
 
 
 def conversation_key(key: Key, conversations: Conversations) -> Key:
-    """Return the key of conversations: each meets the models that all of its recordings meet.
+    """Return the key of conversations: each has a trial with every model with which all of its recordings have one.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def conversation_key(key: Key, conversations: Conversations) -> Key:
     Raises
     ------
     DataError
-        If a conversation meets no model, or with one model has target and nontarget trials.
+        If a conversation would have no trial, or has both target and nontarget trials with a model.
 
     Examples
     --------
@@ -162,7 +163,7 @@ def conversation_scores(
 
 
 def count_conversations(conversations: Conversations, utterances: int) -> str:
-    """Return how many conversations there are, and how many of them have fewer recordings, in words.
+    """Describe how many conversations there are, and how many of them have fewer recordings.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def count_conversations(conversations: Conversations, utterances: int) -> str:
 
 
 def _full_groups(recordings: Sequence[str], utterances: int) -> list[tuple[str, ...]]:
-    """Return full groups of recordings, or one of all recordings if there are fewer."""
+    """Return full groups of recordings, or a single group of all recordings if these do not fill one."""
     if len(recordings) < utterances:
         return [tuple(recordings)]
     starts = range(0, len(recordings) - utterances + 1, utterances)
@@ -187,7 +188,7 @@ def _full_groups(recordings: Sequence[str], utterances: int) -> list[tuple[str, 
 
 
 def _pairs_of(trials: Trials, conversations: Conversations) -> _Pairs:
-    """Return the pairs of a model and a conversation all of whose recordings meet the model."""
+    """Return the pairs of a model and a conversation all of whose recordings have a trial with the model."""
     number_of: dict[str, int] = {}
     for number, recordings in enumerate(conversations.values()):
         number_of.update(dict.fromkeys(recordings, number))

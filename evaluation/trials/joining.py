@@ -1,7 +1,7 @@
 """Scores joined with a key or a list of trials: by the pair of ids, never by row.
 
-A pair of codes is one number, and lists are joined by these numbers. A trial without a score and a score with an
-unknown id are errors unless the caller says otherwise.
+Each pair of codes is encoded as one number, and lists are joined by these numbers. A trial without a score and a score
+with an unknown id are errors unless the caller says otherwise.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def split_scores(
     """Split scores into those of target and of nontarget trials, joined by id pair.
 
     A key may be a selection of the trials that were scored: scores of other pairs of ids that the key knows are left
-    out. A warning has their number, unless the key is a selection made by `Trials.subset` or `Key.of_types`. An id that
-    the key does not know is an error, because it may be misspelt.
+    out. A warning states their number, unless the key is a selection made by `Trials.subset` or `Key.of_types`. An id
+    that the key does not know is an error, because it may be misspelt.
 
     Parameters
     ----------
     scores : Scores
         Scores in any order.
     key : Key
-        The truth.
+        The key, with the truth of each trial.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score: stop, drop them, or count them as rejected at every
         threshold, by a score of minus infinity. Scores of models or segments that the key does not know are dropped
-        unless it is "error". The log has the numbers.
+        unless it is "error". The log states the numbers.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def split_scores(
 def by_class(
     target: Any, nontarget: Any = None, labels: Any = None, *, missing: Missing = "error"
 ) -> tuple[Any, Any]:
-    """Return the scores of target and of nontarget trials, in whichever way they were given.
+    """Return the scores of target and of nontarget trials, in any of the accepted forms.
 
     Parameters
     ----------
@@ -75,14 +75,14 @@ def by_class(
         Scores of both classes; or `Scores` with their `Key`; or scores of all trials with truth values or text as the
         second argument; or a data frame alone, whose columns of scores and labels have known names.
     labels : array_like of bool, of 0 and 1, or of str, or Key, optional
-        The class of each score of the first argument, in the place of a second one.
+        The class of each score of the first argument, instead of a second argument.
     missing : {"error", "drop", "reject"}
-        See `split_scores`; of `Scores` and `Key` alone.
+        See `split_scores`; only for `Scores` and `Key`.
 
     Raises
     ------
     DataError
-        If both a second argument and labels are given, or as `split_scores` and `split_by_labels`.
+        If both a second argument and labels are given, or as in `split_scores` and `split_by_labels`.
 
     Examples
     --------
@@ -108,7 +108,10 @@ def by_class(
 
 
 def _columns_of_frame(frame: Any) -> tuple[Any, Any]:
-    """Return the columns of scores and of labels of a data frame or mapping; what is none without labels."""
+    """Return the columns of scores and of labels of a data frame or mapping.
+
+    Anything else is returned without labels.
+    """
     titles = getattr(frame, "columns", None)
     if isinstance(frame, Mapping):
         titles = list(frame)
@@ -133,7 +136,7 @@ def join_scores(scores: Scores, key: Key, *, missing: Missing = "error") -> tupl
         )
     rows = find_rows(key, scores)
     n_extra = len(scores) - int((rows >= 0).sum())
-    # the unknown ids first: where both occur, a misspelt id is the cause and the missing trials its effect
+    # report unknown ids first: if both occur, a misspelt id has caused the missing trials
     if n_extra > 0:
         n_extra -= _unknown_ids(scores, key, missing)
     return _resolved(scores, key, rows, n_extra, missing)
@@ -175,7 +178,7 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
     Returns
     -------
     ndarray of int of shape (len(trials),)
-        Row in `within`, or -1 where the pair is not there.
+        Row in `within`, or -1 if it lacks the pair.
     """
     models = recode(trials.model_ids, within.model_ids)[trials.models]
     segments = recode(trials.segment_ids, within.segment_ids)[trials.segments]
@@ -196,7 +199,7 @@ def find_rows(trials: Trials, within: Trials) -> np.ndarray:
 def order_free_digest(key: Key) -> int:
     """Return a hash that is equal for keys with the same trials and labels, in any order.
 
-    It is the sum over trials of a mixed hash of model, segment and truth, without sorting. The hashes of Python differ
+    It is the sum over trials of a mixed hash of model, segment and truth, without sorting. Python's own hashes differ
     between processes.
 
     Examples
@@ -211,7 +214,7 @@ def order_free_digest(key: Key) -> int:
     models, segments = (
         np.fromiter(map(hash, ids), np.int64, len(ids)).view(np.uint64) for ids in tables
     )
-    # odd multipliers that spread bits over a word
+    # odd multipliers spread bits over a word
     mixed = models[key.models] * np.uint64(0x9E3779B97F4A7C15) + key.is_target
     mixed = (mixed ^ (mixed >> np.uint64(31)) ^ segments[key.segments]) * np.uint64(
         0xD6E8FEB86659FD93
@@ -261,11 +264,11 @@ def _remedy_for(identity: str, known: np.ndarray) -> str:
 def _resolved(
     scores: Scores, trials: Self, rows: np.ndarray, n_others: int, missing: Missing
 ) -> tuple[np.ndarray, Self]:
-    """Treat trials without a score as `missing` says, and count the scores of other pairs."""
+    """Treat trials without a score according to `missing`, and count the scores of other pairs."""
     if n_others and not trials._selected:
         which = "key" if isinstance(trials, Key) else "list"
         logger.warning(
-            f"{n_others:,} of {len(scores):,} scores are of pairs that the {which} lacks"
+            f"{n_others:,} of {len(scores):,} scores belong to pairs that the {which} lacks"
         )
     if (rows >= 0).all():
         return scores.values[rows], trials

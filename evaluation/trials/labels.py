@@ -58,18 +58,20 @@ TRUTHS: dict[str, bool] = {}
 for _target, _nontarget in map(str.split, _PAIRS):
     TRUTHS |= {_target: True, _nontarget: False}
 
-_FEWEST = 5  # scores that are checked before the others
-_CERTAIN = 0.9  # from this share of distinct scores on, equal ones are not chance
+_FEWEST = 5  # number of scores that are checked before the others
+_CERTAIN = (
+    0.9  # if at least this share of the scores is distinct, equal scores are not a coincidence
+)
 
-_FEW = 4  # from this number on, values of 0 and 1 given with fractions may be labels
+_FEW = 4  # at least this many values of 0 and 1 given with fractions may be labels
 
-_MANY = 20  # from this number on, values of 0 and 1 given with other numbers are labels
+_MANY = 20  # at least this many values of 0 and 1 given with other numbers are labels
 
 logger = logging.getLogger(__name__)
 
 
 class LabelError(TrialError):
-    """Error: labels mean neither target nor nontarget."""
+    """Error: a label means neither target nor nontarget."""
 
 
 def truth_of(labels: Any) -> np.ndarray:
@@ -182,7 +184,7 @@ def split_by_labels(
     labels : array_like of bool, of 0 and 1, or of str of shape (N,)
         See `truth_of`.
     weights : array_like of float of shape (N,), optional
-        How often each trial counts.
+        Weight of each trial.
     missing : {"error", "drop", "reject"}
         See `acquired_scores`.
 
@@ -195,7 +197,7 @@ def split_by_labels(
     Raises
     ------
     DataError
-        If lengths or the indices of two Series differ, a label is unknown, or a score is not a number or NaN.
+        If lengths or the indices of two Series differ, a label is unknown, or a score is NaN or not a number.
     """
     check_index(scores=scores, labels=labels, weights=weights)
     is_target = truth_of(labels)

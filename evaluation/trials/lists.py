@@ -7,7 +7,7 @@ distinct ids and, for each trial, one code into each table, so that memory and t
 models times segments. A pair occurs once in a list. The order of the trials is kept as given; lists built from ids
 have their tables sorted by code point, so that the tables do not depend on that order.
 
-Series and data frames are taken as `evaluation.trials.columns` says.
+    Series and data frames are read as `evaluation.trials.columns` describes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Self = TypeVar("Self", bound="Trials")
 
 _ROWS = 10  # rows shown in a notebook
 
-# columns of a data frame by role: argument of `from_ids`, reader, and name in errors
+# by role of a column in a data frame: argument of `from_ids`, reader, and name in errors
 _READ: dict[str, tuple[str, Any, str]] = {
     "model": ("models", ids_of, "ids of models"),
     "segment": ("segments", ids_of, "ids of segments"),
@@ -63,9 +63,9 @@ class Trials(Tabular):
     segment_ids : ndarray of str of shape (S,), dtype object
         Distinct ids of segments.
     models : ndarray of int32 of shape (N,)
-        For each trial the place of its model in `model_ids`.
+        Index of each trial's model in `model_ids`.
     segments : ndarray of int32 of shape (N,)
-        For each trial the place of its segment in `segment_ids`.
+        Index of each trial's segment in `segment_ids`.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class Trials(Tabular):
     segments: np.ndarray
 
     _roles: ClassVar[tuple[str, ...]] = ("model", "segment")
-    _kept: ClassVar[tuple[str, ...]] = ()  # optional columns of a data frame
+    _kept: ClassVar[tuple[str, ...]] = ()  # optional columns that `from_frame` keeps
     _options: ClassVar[tuple[str, ...]] = ()  # options of `from_ids`
     _dtypes: ClassVar[dict[str, Any]] = {
         "models": np.int32,
@@ -146,12 +146,12 @@ class Trials(Tabular):
         models, segments : sequence of str, length N
             The ids of each trial, in the order of the trials.
         *columns, **named
-            The other columns of the class, each of shape (N,): the `values` of scores.
+            The other columns of the class, each of shape (N,), such as the `values` of scores.
 
         Raises
         ------
         DataError
-            If the lengths differ, an id is not a string or empty, or a pair is repeated.
+            If the lengths differ, an id is empty or not a string, or a pair is repeated.
         """
         others = {
             f"column {number}": column
@@ -169,11 +169,11 @@ class Trials(Tabular):
         Parameters
         ----------
         frame : data frame, or mapping of str to columns
-            One row per trial; an index is ignored. Labels of a key are true and false, 1 and
-            0, or text such as ``target`` and ``nontarget``; its column ``type`` is kept.
+            One row per trial; an index is ignored. Labels of a key are true and false, 1 and 0, or text such as
+            ``target`` and ``nontarget``; its column ``type`` is kept.
         **names : str
-            Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default those that
-            readers of tables know, such as ``enroll`` and ``test``. Scores take `missing` too; see `Scores.acquired`.
+            Names of the columns: `model`, `segment`, and `label` of a key or `score`; by default the usual ones, such
+            as ``enroll`` and ``test``. Scores also take `missing`; see `Scores.acquired`.
 
         Raises
         ------
@@ -233,7 +233,7 @@ class Trials(Tabular):
         return zip(self.model_ids[self.models], self.segment_ids[self.segments], strict=True)
 
     def subset(self: Self, rows: np.ndarray) -> Self:
-        """Select trials, by a mask or by row numbers; the id tables, and so the codes, stay as they are."""
+        """Select trials by a mask or by row numbers; the tables of ids, and so the codes, do not change."""
         columns = {name: getattr(self, name) for name in self._dtypes}
         selected = replace(
             self, **{name: column[rows] for name, column in columns.items() if column is not None}
@@ -261,7 +261,7 @@ class Key(Trials):
     is_target : array_like of bool, of 0 and 1, or of str of shape (N,)
         Whether model and segment come from the same speaker (and, in RSR2015, with the right sentence).
     types : ndarray of int8 of shape (N,), optional
-        For each trial the place of its type in `type_names`.
+        Index of each trial's type in `type_names`.
     type_names : tuple of str
         Names of trial types, such as TC, TW, IC, IW (target or impostor, correct or wrong sentence).
 
@@ -319,12 +319,12 @@ class Key(Trials):
         Raises
         ------
         DataError
-            If the key has no types, or none of the named types.
+            If the key has no types, or a named type does not occur.
         """
         unknown = [name for name in names if name not in self.type_names]
         if self.types is None or unknown:
             raise DataError(
-                f"expected trial types among {', '.join(self.type_names) or '(none)'}, got {unknown}"
+                f"expected trial types out of {', '.join(self.type_names) or '(none)'}, got {unknown}"
             )
         return self.subset(np.isin(self.types, [self.type_names.index(name) for name in names]))
 
@@ -400,7 +400,10 @@ class Scores(Trials):
 def find_repeat(
     models: np.ndarray, segments: np.ndarray, n_segments: int
 ) -> tuple[int, int] | None:
-    """Return the row of the first trial that repeats an earlier one, and of the earlier one; None without any."""
+    """Return the row of the first trial that repeats an earlier one, and of that earlier one.
+
+    None if there is no repeat.
+    """
     pairs = models.astype(np.int64) * n_segments + segments
     ordered = np.sort(pairs)
     if (ordered[1:] != ordered[:-1]).all():
@@ -411,7 +414,7 @@ def find_repeat(
 
 
 def _check_codes(name: str, codes: np.ndarray, count: int) -> None:
-    """Refuse codes that are no rows of a table of so many ids."""
+    """Refuse codes that are not rows of a table with `count` ids."""
     if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
         raise DataError(
             f"expected {name} to be integers of shape (N,), got {codes.dtype} of {codes.shape}"

@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 Speakers: TypeAlias = Mapping[str, str] | Callable[[str], str] | str
 """The speaker of each id: a map, a function of the id, or the sign, as ``"/"``, that ends the speaker in each id."""
 
-_BLANK = -2  # code of a side whose group is not known
+_BLANK = -2  # code of a side whose group is unknown
 _SEPARATOR = re.compile(r"[-_/.:|#+@~]+")
 
 
@@ -61,7 +61,7 @@ class TrialSpeakers:
     names : ndarray of str of shape (P,), dtype object
         Names of the speakers, sorted.
     models, segments : ndarray of int32 of shape (N,)
-        For each trial the place of the speaker of its model and of its segment in `names`.
+        Indices in `names` of the speakers of each trial's model and segment.
     """
 
     names: np.ndarray
@@ -85,14 +85,14 @@ def read_speakers(path: str | Path) -> dict[str, str]:
     Parameters
     ----------
     path : path
-        Text in UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. Where the name of the
-        file begins with ``spk2utt`` lines are ``speaker id id ...``, as in Kaldi's enrolment maps.
+        Text in UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. If the name of the file
+        begins with ``spk2utt``, lines are ``speaker id id ...``, as in Kaldi's enrolment maps.
 
     Raises
     ------
     DataError
-        With file and line: wrong number of columns, an id with two speakers, an empty file, not UTF-8. All problems
-        are reported together.
+        With file and line: a wrong number of columns, an id with two speakers, an empty file, text that is not UTF-8.
+        All problems are reported together.
     """
     if Path(path).name.startswith("spk2utt"):
         speakers: dict[str, str] = {}
@@ -121,7 +121,7 @@ def warn_of_alike(
     names : iterable of str
         Names of speakers, classes or words.
     kind, each : str
-        Nouns for the names and for each of them, for the warning.
+        Nouns that the warning uses for the names and for each of them.
     form : callable
         Function that maps spellings of a name to a common form.
     """
@@ -143,8 +143,8 @@ def find_speakers(
     key : Key
         Trials with their truth.
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
-        Speaker of each model and of each segment: a map, a function of the id, or a sign such as ``"/"``: the speaker
-        is what comes before it, and a model without it is a speaker. See the module for a side without speakers.
+        Speaker of each model and of each segment: a map, a function of the id, or a separator such as ``"/"``: the
+        speaker is the part before it, and a model without it is a speaker. See the module for a side without speakers.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def find_speakers(
     present = np.unique(groups[np.concatenate([models, segments])])
     labels = np.array([label[group] for group in present], object)
     warn_of_alike(labels)
-    speaker_of = np.zeros(len(names), np.int32)  # indexed by group
+    speaker_of = np.zeros(len(names), np.int32)  # speaker of each group
     table, speaker_of[present] = np.unique(labels, return_inverse=True)
     return TrialSpeakers(table, speaker_of[groups[models]], speaker_of[groups[segments]])
 
@@ -232,7 +232,7 @@ def shared_prefixes(ids: Iterable[str]) -> dict[str, list[str]]:
     """Group ids by their common beginning.
 
     The beginning is the part before a separator (one of ``- _ / . : | # + @ ~``): the first separator that divides the
-    ids into several groups, at least one of them with several members. A beginning of all ids has no meaning.
+    ids into several groups, at least one of them with several members. A beginning that all ids share is ignored.
 
     Parameters
     ----------
@@ -274,8 +274,8 @@ def doubt_speakers(
     key : Key
         Trials with their truth.
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
-        See `find_speakers`. A model without a map has the speaker of its target segments where these have a map, and
-        the other way round.
+        See `find_speakers`. A model without a map has the speaker of its target segments if these have one, and vice
+        versa.
 
     Returns
     -------
@@ -322,20 +322,21 @@ def read_metadata(path: str | Path, column: str) -> dict[str, str]:
     Parameters
     ----------
     path : path
-        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, whichever the header holds first in
-        this order. The first column holds ids.
+        Text in UTF-8, its columns separated by tabs, commas, semicolons or blanks, whichever the header contains first,
+        in this order. The first column holds ids.
     column : str
         Name of the wanted column, as in the header.
 
     Returns
     -------
     dict of str to str
-        The value for each id; blank where the table has nothing.
+        The value for each id; blank if the table has none.
 
     Raises
     ------
     DataError
-        With file and line: a missing column, a row of other length, an id with two values, an empty file, not UTF-8.
+        With file and line: a missing column, a row of another length, an id with two values, an empty file, text that
+        is not UTF-8.
     """
     values: dict[str, str] = {}
     problems = Problems(path)
@@ -358,19 +359,19 @@ def group_trials(
     metadata : mapping of str to str
         Group of each id of a model or a segment, or else of its speaker.
     speakers : TrialSpeakers, optional
-        In the order of the key; needed where the metadata name speakers.
+        Speakers of the trials, in the order of the key; required if the metadata name speakers.
 
     Returns
     -------
     codes : ndarray of int32 of shape (N,)
-        Place of the group of each trial in `names`; -1 for trials across groups, -2 where a group is blank.
+        Index in `names` of each trial's group; -1 for trials across groups, -2 if a group is blank.
     names : list of str
-        Sorted.
+        Names of the groups, sorted.
 
     Raises
     ------
     DataError
-        If the metadata know some ids of a side but not all, or no side is known.
+        If the metadata cover only some ids of a side, or no side.
     """
     names, known_sides = _groups_of_sides(key, metadata, speakers)
     first = known_sides[0]
@@ -396,20 +397,20 @@ def match_sides(
     key : Key
         Trials.
     side : mapping of str to str
-        What is known about each id of a model and a segment, or else about its speaker, such as ``"f"``; blank where
+        What is known about each id of a model and a segment, or else about its speaker, such as ``"f"``; blank if
         nothing is known.
     speakers : TrialSpeakers, optional
-        In the order of the key; needed where the side information is about speakers.
+        Speakers of the trials, in the order of the key; required if the side information is about speakers.
 
     Returns
     -------
     ndarray of bool of shape (N,)
-        Whether both sides have the same value, or one of them a blank.
+        Whether both sides have the same value, or one of them is blank.
 
     Raises
     ------
     DataError
-        If the side information lacks an id, knows one side of the trials alone, or contradicts a target trial.
+        If the side information lacks an id, covers only one side of the trials, or contradicts a target trial.
 
     Examples
     --------
@@ -420,7 +421,7 @@ def match_sides(
     _, known_sides = _groups_of_sides(key, side, speakers)
     if len(known_sides) < 2:
         raise DataError(
-            "expected side information on models and on segments, got that of one side alone",
+            "expected side information on models and on segments, got it only for one side",
             remedy="give both, or the speakers of both, so that they can be compared",
         )
     models, segments = known_sides
@@ -437,7 +438,7 @@ def match_sides(
 
 
 def side_of(names: Iterable[str], side: Mapping[str, str]) -> np.ndarray:
-    """Return what is known about each of some speakers.
+    """Return the side information on each of the given speakers.
 
     Parameters
     ----------
@@ -459,7 +460,7 @@ def side_of(names: Iterable[str], side: Mapping[str, str]) -> np.ndarray:
     absent = [name for name in listed if name not in side]
     if absent:
         text = f"{len(absent)} of {len(listed)} speakers are not in the side information: {few(absent, repr)}"
-        raise DataError(text, remedy="add them, with a blank where nothing is known")
+        raise DataError(text, remedy="add them, with a blank if nothing is known")
     known = [side[name] for name in listed]
     warn_of_alike(known, "groups", "a group")
     return np.array(known, object)
@@ -476,7 +477,7 @@ def read_side(path: str | Path) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The cells of each id, joined by a slash between blanks; blank where one of them is.
+        The cells of each id, joined by " / "; blank if any of them is.
 
     Raises
     ------
@@ -485,7 +486,7 @@ def read_side(path: str | Path) -> dict[str, str]:
     """
     columns = read_header(path)[1:]
     if not columns:
-        raise DataError("expected ids and at least one more column, got ids alone", file=path)
+        raise DataError("expected ids and at least one more column, got only ids", file=path)
     parts = [read_metadata(path, column) for column in columns]
     side = {}
     for name in parts[0]:
@@ -497,7 +498,7 @@ def read_side(path: str | Path) -> dict[str, str]:
 def _groups_of_sides(
     key: Key, metadata: Mapping[str, str], speakers: TrialSpeakers | None
 ) -> tuple[list[str], list[np.ndarray]]:
-    """Return the names of all groups, and the group of each trial by each side that the metadata know."""
+    """Return the names of all groups, and for each side that the metadata cover the group of each trial."""
     names = sorted({value for value in metadata.values() if value})
     warn_of_alike(names, "groups", "a group")
     places = {"": _BLANK} | {name: row for row, name in enumerate(names)}
@@ -517,12 +518,12 @@ def _groups_of_sides(
 
 
 def speakers_of_ids(ids: Sequence[str], speakers: Speakers) -> list[str]:
-    """Return the speaker of each id by a map, a function of the id, or the sign that ends the speaker in it.
+    """Return the speaker of each id by a map, a function of the id, or the separator that ends the speaker in it.
 
     Raises
     ------
     DataError
-        If an id has none.
+        If an id has no speaker.
 
     Examples
     --------
@@ -551,7 +552,7 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: 
         named = [speakers(name) for name in listed]
     elif speakers is not None:
         raise DataError(
-            f"expected speakers as a map, a function of the id or a sign such as '/', got {speakers!r:.60}"
+            f"expected speakers as a map, a function of the id or a separator such as '/', got {speakers!r:.60}"
         )
     names = np.full(len(ids), "", object)
     names[used] = named
@@ -568,7 +569,7 @@ def _named(ids: np.ndarray, codes: np.ndarray, speakers: Speakers | None, side: 
 
 
 def _before(sign: str, name: str, *, is_model: bool) -> str:
-    """Return the part of an id before a sign: all of it without the sign for a model, else nothing."""
+    """Return the part of an id before a separator; without one, all of it for a model, else nothing."""
     speaker, end, _ = name.partition(sign)
     if end or is_model:
         return speaker
@@ -604,7 +605,7 @@ def _look_up(
         return None
     if absent:
         text = f"{len(absent)} of {len(used)} {noun}s are not in the table: {few(absent, repr)}"
-        raise DataError(text, remedy="add them, with a blank value where it is not known")
+        raise DataError(text, remedy="add them, with a blank value if it is unknown")
     table = np.full(len(ids), _BLANK, np.int32)
     table[used] = [places[metadata[ids[code]]] for code in used]
     groups: np.ndarray = table[codes]

@@ -23,7 +23,7 @@ def folded(identity: str) -> str:
 
 
 def loosened(identity: str) -> str:
-    """Return the common form of an id that toolkits spell with different ``/``, ``-``, ``_`` and extensions.
+    """Return a common form of ids that differ only in ``/``, ``-``, ``_`` and extensions, as between toolkits.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def match_ids(scores: Self, key: Trials) -> Self:
     Returns
     -------
     Scores, Key or Trials
-        The same trials; ids that the key has in no spelling stay as they are.
+        The same trials; ids that the key does not have in any spelling are unchanged.
 
     Raises
     ------

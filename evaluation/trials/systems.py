@@ -1,4 +1,4 @@
-"""Scores of systems on the same trials, in whichever way they were given: lists by id, arrays, or a data frame.
+"""Scores of systems on the same trials, given as lists by id, as arrays, or as a data frame.
 
 `compare` and `fuse` take the same forms: `Scores` by name with a `Key`; arrays by name with labels; a data frame with a
 column of scores for each system. All become lists of trials with ids; trials without ids are numbered.
@@ -48,18 +48,18 @@ def given_systems(
     Parameters
     ----------
     systems, key, labels, scores, speakers
-        See `evaluation.compare`; `speakers` may be a pair, of models and of segments.
+        See `evaluation.compare`; `speakers` may be a pair, for models and for segments.
     columns : mapping of str to str or None
-        Columns of a data frame: of ``label``, ``model`` and ``segment``.
+        Columns of a data frame for ``label``, ``model`` and ``segment``.
     n_speakers : int
-        How many speakers of each trial must be known where trials have no ids: 0, 1 or 2.
+        How many speakers of each trial must be known if trials have no ids: 0, 1 or 2.
     missing : {"error", "drop", "reject"}
         What to do with scores of arrays that are NaN; see `Scores.acquired`.
 
     Raises
     ------
     DataError
-        If the arguments do not go together.
+        If the arguments do not fit together.
     """
     if labels is not None:
         if key is not None:
@@ -106,7 +106,7 @@ def stack_systems(
     Raises
     ------
     DataError
-        With the name of the system: if it is no `Scores`, or as `scores_of_trials`.
+        With the name of the system: if it is not `Scores`, or as in `scores_of_trials`.
     """
     parts = []
     for name, system in systems:
@@ -130,7 +130,9 @@ def warn_of_repeats(scores: Mapping[str, np.ndarray]) -> None:
     for first, second in combinations(scores, 2):
         if np.array_equal(scores[first], scores[second]):
             logger.warning(
-                "%s and %s have the same scores: was one given for two systems?", first, second
+                "%s and %s have the same scores: was the same one given for two systems?",
+                first,
+                second,
             )
 
 
@@ -141,7 +143,7 @@ def _of_frame(
     titles = [str(title) for title in getattr(frame, "columns", frame)]
     unknown = [name for name in scores if name not in titles]
     if unknown or not scores:
-        text = f"expected columns of scores among {', '.join(titles)}, got {list(scores)}"
+        text = f"expected columns of scores out of {', '.join(titles)}, got {list(scores)}"
         raise DataError(text, remedy="name the columns that hold scores")
     chosen = {role: _column(role, titles, name) for role, name in columns.items()}
     if key is None and chosen["label"]:
@@ -151,12 +153,12 @@ def _of_frame(
         ids = (frame[chosen["model"]], frame[chosen["segment"]])
     if isinstance(speakers, str) and speakers in titles:
         speakers = frame[speakers]
-        ids = None  # its rows are trials of this speaker, whoever is compared
+        ids = None  # the rows of the data frame are trials of this speaker, whatever the other side
     return {name: frame[name] for name in scores}, key, ids, speakers
 
 
 def _check_known(speakers: Any, n_speakers: int) -> None:
-    """Check that the speakers of trials without ids are given by trial."""
+    """Check that speakers are given for each trial if trials have no ids."""
     pair = speakers if _is_pair(speakers) else (speakers,)
     n_known = sum(np.ndim(side) == 1 for side in pair)
     if n_known < n_speakers:
@@ -192,5 +194,5 @@ def _column(role: str, titles: Sequence[str], name: str | None) -> str | None:
     if name is None:
         return known_column(role, titles, remedy=f"name the one that counts: {role}={{}}")
     if name not in titles:
-        raise DataError(f"no column {name!r} for {role}; there are: {', '.join(titles)}")
+        raise DataError(f"no column {name!r} for {role}; the columns are: {', '.join(titles)}")
     return name

@@ -15,15 +15,15 @@ from spkbase.files import line_at, not_text, read_text_bytes, shown
 def read_columns(
     path: str | Path, columns: Sequence[str | None], *, header: Sequence[str] = ()
 ) -> list[tuple[int, list[str]]]:
-    """Read columns of a table with a header, or of one whose columns are named here.
+    """Read columns of a table, which has a header or whose columns are named here.
 
     Parameters
     ----------
     path : path
-        Text in UTF-8, with the delimiter of its header: tabs, commas, semicolons or blanks. Quotes have a
-        meaning except between tabs, where corpora such as Common Voice have unpaired ones.
+        Text in UTF-8, with the delimiter of its header: tabs, commas, semicolons or blanks. Quotes are interpreted
+        except in tables with tabs, because corpora such as Common Voice have unpaired quotes there.
     columns : sequence of str or None
-        Their names in the header; None for the first column, which may have any name.
+        Names of the wanted columns in the header; None for the first column, whatever its name.
     header : sequence of str
         Names of all columns of a table without a header; its delimiter is then that of its first line.
 
@@ -35,7 +35,7 @@ def read_columns(
     Raises
     ------
     DataError
-        With file and line: a missing column, rows of different length, an empty file, not UTF-8.
+        With file and line: a missing column, rows of different length, an empty file, text that is not UTF-8.
     """
     rows = _lines(path)
     if not header:
@@ -81,7 +81,7 @@ def _check_names(columns: Sequence[str | None], header: Sequence[str], path: str
         besides = " besides the ids"
     unknown = [name for name in columns if name not in (None, *others)]
     if unknown:
-        text = f"no column {unknown[0]!r}{besides}; there are: {', '.join(others) or 'none'}"
+        text = f"no column {unknown[0]!r}{besides}; the columns are: {', '.join(others) or 'none'}"
         raise DataError(text, file=path, line=1)
 
 
@@ -114,7 +114,7 @@ def cut_lines(path: str | Path, raw: bytes, delimiter: str | None) -> list[tuple
     Raises
     ------
     DataError
-        With file and line: not UTF-8, quotes that do not close.
+        With file and line: text that is not UTF-8, quotes that are not closed.
     """
     try:
         text = raw.decode("utf-8")

@@ -22,7 +22,7 @@ LEVELS = {
 
 @dataclass(frozen=True)
 class Scenario:
-    """Which speech is anonymised, and whether the attacker was trained on such speech."""
+    """A scenario: which speech is anonymised, and whether the attacker was trained on such speech."""
 
     name: str
     enrolment: bool

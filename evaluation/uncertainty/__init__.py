@@ -1,7 +1,7 @@
 """How sure a number is: resamples of speakers, intervals, paired differences, groups of trials.
 
-`sample_from` and `confidence_intervals` take scores with their speakers; what leaves is an `Interval` for each
-metric. docs/studies/intervals.md says how often the intervals hold.
+`sample_from` and `confidence_intervals` take scores with their speakers; the result has an `Interval` for each metric.
+docs/studies/intervals.md says how often the intervals contain the true value.
 """
 
 from evaluation.uncertainty.comparison import (

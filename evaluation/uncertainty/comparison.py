@@ -1,7 +1,7 @@
 """Systems on the same trials: metrics with intervals, groups of trials, and paired differences.
 
-`evaluate_systems` computes what ``spkver-eval metrics`` reports: each system may have its own key, and what cannot
-be compared is said in a note. `compare` is strict and short: one key, a few metrics, an error where trials differ.
+`evaluate_systems` computes what ``spkver-eval metrics`` reports: each system may have its own key, and notes say what
+cannot be compared. `compare` is strict and short: one key, a few metrics, an error where trials differ.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class EvaluatedSystem:
     sample : Sample or None
         The trials with their speakers; None if neither intervals nor groups were requested.
     intervals : Intervals
-        By metric, with the method of each; empty without resamples.
+        Interval of each metric, with its method; empty without resamples.
     groups : Groups or None
         The metrics of each group of trials.
     key : Key
@@ -98,7 +98,7 @@ class EvaluatedSystem:
 
     @property
     def has_ids(self) -> bool:
-        """Whether trials have ids; they have none where scores and key were joined by their order."""
+        """Whether trials have ids; they have none if scores and key were joined by their order."""
         ids: list[str] = self.key.segment_ids.tolist()
         return ids != ["unknown"]
 
@@ -108,7 +108,7 @@ class EvaluatedSystem:
         return order_free_digest(self.key)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report of the system: that of `Evaluation`, the methods of its intervals, and its groups."""
+        """Return the report of the system: the report of `Evaluation`, the methods of its intervals, and its groups."""
         report = self.result.to_dict()
         if self.intervals:
             report["interval_methods"] = {
@@ -224,7 +224,7 @@ class PairedComparison(Tabular):
         }
 
     def _tables(self, columns: Sequence[str] = ()) -> list[list[dict[str, str]]]:
-        """Return a row for each system, and in a second table one for each difference, as ``spkver-eval metrics``."""
+        """Return a table with a row per system and one with a row per difference, as in ``spkver-eval metrics``."""
         shown = self._columns(columns)
         tables = [system_rows(self.systems, shown)]
         if self.differences:
@@ -238,7 +238,7 @@ class PairedComparison(Tabular):
         for name in names:
             matching = [other for other in first if other == name or other.startswith(f"{name}.")]
             if not matching:
-                raise DataError(f"no metric {name!r}; there are: {', '.join(first)}")
+                raise DataError(f"no metric {name!r}; the metrics are: {', '.join(first)}")
             chosen += matching
         table: Sequence[Metric] = METRICS
         if self.evaluated is not None:
@@ -270,8 +270,8 @@ class PairedComparison(Tabular):
         caption, label : str, optional
             Caption (TeX) and label of the first table; by default the caption explains intervals and bold numbers.
         columns : sequence of str
-            Metrics by their names, such as ``min_cllr`` and ``eer``; all by default. P-values are corrected for all
-            that were compared, also those that are not shown.
+            Metrics by their names, such as ``min_cllr`` and ``eer``; all by default. P-values are corrected for the
+            number of all comparisons, including those not shown.
         """
         tex = paper_tables(
             self.systems,
@@ -373,10 +373,12 @@ def evaluate_systems(
     if reference is None:
         reference = next(iter(systems))
     if reference not in systems:
-        raise DataError(f"the reference {reference!r} is none of the systems: {', '.join(systems)}")
+        raise DataError(
+            f"the reference {reference!r} is not one of the systems {', '.join(systems)}"
+        )
     if bootstrap_by not in get_args(Unit):
         raise DataError(
-            f"expected bootstrap_by among {', '.join(get_args(Unit))}, got {bootstrap_by!r}"
+            f"expected bootstrap_by to be one of {', '.join(get_args(Unit))}, got {bootstrap_by!r}"
         )
     if (metadata is None) != (not column):
         raise DataError(
@@ -465,13 +467,13 @@ def compare(
 
     Speakers are resampled once for all systems, so that easy and hard speakers cancel in the differences. The
     p-value is that of Student's t with the standard error of the resampled differences: below 0.05 where the 95 %
-    interval excludes 0. Where the table shows several, it corrects them for their number (`holm`). (Scores of two
+    interval excludes 0. If a table shows several, they are corrected for their number (`holm`). (Scores of two
     systems have no common scale, so they cannot be permuted between systems.)
 
     Parameters
     ----------
     systems : mapping of str to Scores, of str to array_like of float of shape (N,), or data frame
-        Systems by name; the others are compared with the first. A single one has intervals and no differences.
+        Systems by name; the others are compared with the first. A single system has intervals but no differences.
     key : Key, or array_like of bool or of str of shape (N,)
         Trials with their truth; of arrays, the label of each score.
     labels : array_like of bool, of 0 and 1, or of str, of shape (N,), optional
@@ -480,10 +482,10 @@ def compare(
         Columns of a data frame: the scores of each system, the labels, and the ids if there are any; those of labels
         and ids have known names by default.
     speakers : mapping of str to str, callable, or str, optional
-        Speaker of each model and each segment: a map, a function of the id, or a sign such as ``"/"`` that ends the
-        speaker in each id; or a pair of these, for models and for segments. Without it ids are speakers where they
-        look like it; an error otherwise. Of trials without ids it is the speaker of each: an array, or a column of the
-        data frame.
+        Speaker of each model and each segment: a map, a function of the id, or a separator such as ``"/"`` that ends
+        the speaker in each id; or a pair of these, for models and for segments. By default ids count as speakers if
+        they look like it, otherwise there is an error. For trials without ids, give the speaker of each: an array, or a
+        column of the data frame.
     metrics : sequence of str, or of Metric
         Names such as in `evaluation.metrics.METRICS`: ``"eer.rocch"`` or ``"eer"``, ``"cllr"``, ``"min_dcf.0.02"`` at
         any prior; or rows of a table with all of their numbers, such as ``METRICS`` for everything that
@@ -493,8 +495,8 @@ def compare(
     jobs : int, optional
         Number of workers; all cores if None.
     missing : {"error", "drop", "reject"}
-        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`. Systems must have
-        the same ones.
+        What to do with trials of the key that have no score; see `evaluation.trials.split_scores`. All systems must
+        lack the same ones.
     verbose : bool
         Whether to show progress.
 
@@ -615,7 +617,7 @@ def _how_drawn(sample: Sample, bootstrap_by: Unit, resampling: Resampling) -> st
 
 
 def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], Metrics]:
-    """Return the names of numbers, and the metrics that they need."""
+    """Return the names of the chosen numbers, and the metrics that compute them."""
     rows = tuple(row for row in metrics if isinstance(row, Metric))
     if rows:
         return list(columns_of(rows)), Metrics(metrics=rows)
@@ -631,7 +633,7 @@ def _chosen_metrics(metrics: Sequence[str | Metric]) -> tuple[list[str], Metrics
         names.append(usual if usual in known else str(name))
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise DataError(f"no metric {few(unknown, repr)}; there are: {', '.join(known)}")
+        raise DataError(f"no metric {few(unknown, repr)}; the metrics are: {', '.join(known)}")
     needed = set()
     for name in names:
         row, _ = find_metric(name, METRICS)

@@ -81,8 +81,8 @@ def sample_from(
     model_speakers, segment_speakers : mapping of str to str, callable, or str, optional
         Speaker of each model and segment; see `evaluation.trials.find_speakers`.
     bootstrap_by : {"speaker", "id", "trial"}
-        Unit of resampling. speaker: speakers from the maps and the key; id: the same, but every id without a speaker
-        counts as one; trial: single trials, far too narrow where trials share speakers.
+        Unit of resampling. "speaker": speakers from the maps and the key; "id": the same, but every id without a
+        speaker counts as one; "trial": single trials, whose intervals are far too narrow if trials share speakers.
     missing : {"error", "drop", "reject"}
         What to do with trials without a score and scores of unknown ids.
 
@@ -106,7 +106,7 @@ def sample_from(
         if doubt is not None:
             raise doubt.error(
                 f"give the speakers of the {doubt.side}s (utt2spk): {doubt.side}_speakers=SPEAKERS; if each id is a"
-                " speaker: bootstrap_by='id'; bootstrap_by='trial' is far too narrow where trials share speakers"
+                " speaker: bootstrap_by='id'; bootstrap_by='trial' is far too narrow if trials share speakers"
             )
         speakers = find_speakers(key, **maps)
     return sample_of(values, key.is_target, speakers), key
@@ -127,10 +127,10 @@ def confidence_intervals(
     ----------
     samples : Sample or sequence of Sample
         Trials; see `sample_of` and `sample_from`. Several are draws of the same trials of the same speakers, such as
-        with other random numbers of an anonymiser: the value is the mean over them, and its interval holds speakers
-        and draws.
+        anonymised versions with different random numbers: the value is the mean over them, and its interval covers
+        speakers and draws.
     statistic : callable
-        Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
+        Computes metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
         intervals are made. For several workers it must be importable.
     resampling : Resampling
         Number of resamples, seed and level; the result is the same for any number of workers.
@@ -190,13 +190,13 @@ def paired_differences(
 ) -> Differences:
     """Return differences of systems on the same trials: metrics minus those of the first, in shared resamples.
 
-    What is easy or hard for both systems cancels in the difference, whose interval is shorter than theirs.
+    Effects that both systems share cancel in the difference, whose interval is therefore shorter.
 
     Parameters
     ----------
     samples : mapping of str to Sample or sequence of Sample
-        Two systems at least, by name; their trials and speakers are the same ones. Several samples of a system are
-        its draws, as in `confidence_intervals`; as many draws count as each system has.
+        Two systems at least, by name; their trials and speakers are the same ones. Several samples of a system are its
+        draws, as in `confidence_intervals`; all systems use the smallest number of draws.
     statistic, resampling, jobs
         See `confidence_intervals`.
     verbose : bool
@@ -264,7 +264,7 @@ def check_speakers(key: Key, speakers: Speakers | None) -> None:
     if speakers is None:
         doubt = doubt_speakers(key)
         if doubt is not None:
-            remedy = "give the speaker of each id: speakers={id: speaker, ...}, a function, or a sign such as '/'"
+            remedy = "give the speaker of each id: speakers={id: speaker, ...}, a function, or a separator such as '/'"
             raise doubt.error(remedy)
 
 
@@ -296,18 +296,18 @@ def evaluate(
     convention : {"default", "bosaris", "zebra-2020", "vpc2022", "vpc2024"}
         Which convention to follow; see `evaluation.metrics.conventions`.
     priors : sequence of str or float
-        Target priors of the detection costs; the keys of the result are as they are written here.
+        Target priors of the detection costs; the result has them as keys, written as they are here.
     metrics : tuple of Metric
         What to compute: the built-in table, one with user-supplied rows (``METRICS + (mine,)``), part of it, or one
         with other options (`evaluation.metrics.metrics_with`).
     weights : array_like of float of shape (N,), optional
-        How often each trial counts, once by default, with `labels`; `sort_scores` takes weights by class.
+        Weight of each trial, 1 by default, if `labels` are given; `sort_scores` takes weights by class.
     speakers : mapping of str to str, callable, or str, optional
-        Speaker of each model and each segment of `Scores`, for intervals: a map, a function of the id, or a sign such
-        as ``"/"`` that ends the speaker in each id.
+        Speaker of each model and each segment of `Scores`, for intervals: a map, a function of the id, or a separator
+        such as ``"/"`` that ends the speaker in each id.
     resamples, seed : int
-        Resamples of the speakers for intervals of 95 %, and their seed. With speakers 1000 by default; without them
-        none, and on request ids are the speakers if they look like speakers.
+        Resamples of the speakers for intervals of 95 %, and their seed. The default is 1000 with speakers, else none;
+        if resamples are requested without speakers, ids count as speakers if they look like it.
     missing : {"error", "drop", "reject"}
         What to do with trials of the key that have no score, and with scores in arrays that are NaN; see
         `evaluation.trials.split_scores`.
@@ -323,7 +323,7 @@ def evaluate(
     ------
     DataError
         If a class is empty, a score is NaN, an option is out of range, or a table of metrics has a name twice; with
-        labels also if lengths or indices differ, or a label says neither; with speakers as `compare`.
+        labels also if lengths or indices differ, or a label means neither; with speakers also as in `compare`.
 
     Examples
     --------
@@ -352,7 +352,7 @@ def evaluate(
         )
     elif isinstance(target, Scores) or isinstance(labels, Key):
         given: Any = target, labels
-        # refuses anything but Scores and a Key
+        # raises an error for anything but Scores and a Key
         values, key = join_scores(*given, missing=missing)
         scores = measures.sort_scores(values[key.is_target], values[~key.is_target])
         search = closed_search_note(values, key, scores)
@@ -383,7 +383,7 @@ def evaluate(
 def closed_search_note(
     values: NDArray[np.float64], key: Key, scores: measures.SortedScores
 ) -> dict[str, str]:
-    """Note how often a search among all models finds the target, if tests and models are crossed.
+    """Note how often a search among all models finds the target speaker, if the trials are a cross of tests and models.
 
     Scores with an offset for each test tell little at one threshold, and much within a test. Models and tests are
     crossed if nine in ten trials are of tests with one target trial, which have scores of five models or more, and of
@@ -395,7 +395,7 @@ def closed_search_note(
         Scores in the order of the key.
     key : Key
     scores : SortedScores
-        The same.
+        The same scores, sorted.
 
     Returns
     -------
@@ -429,7 +429,7 @@ def with_intervals(
 
 
 def _gap(values: ArrayLike, base: ArrayLike) -> NDArray[np.float64]:
-    """Return differences from the base: 0 if they are rounding errors, NaN for two infinite values."""
+    """Return differences from the base; 0 for rounding errors, NaN for two infinite values."""
     with np.errstate(invalid="ignore"):
         gap = np.subtract(values, base)
     return np.where(is_negligible(gap, base) & ~np.isnan(gap), 0.0, gap)

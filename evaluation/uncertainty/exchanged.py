@@ -1,9 +1,9 @@
-"""Equal error rates if some anonymised files belong to other speakers than their names say.
+"""Equal error rates if some anonymised files belong to speakers other than those that their names state.
 
 A trial of an exchanged file has the label of a target trial and the score of a nontarget trial: its misses look like
 privacy. At the threshold of the measured equal error rate e, nontarget trials are accepted with probability e. If a
-share w of the target trials are of exchanged files, the measured miss rate is e = (1 - w) m + w (1 - e), where m is the
-miss rate of all others. The true equal error rate lies between m and e.
+share w of the target trials involve exchanged files, the measured miss rate is e = (1 - w) m + w (1 - e), where m is
+the miss rate of all others. The true equal error rate lies between m and e.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def eer_bound(eer: ArrayLike, exchanged: ArrayLike) -> NDArray[np.float64]:
-    """Return the smallest true equal error rate if a share of the target trials are of exchanged files.
+    """Return the smallest true equal error rate if a share of the target trials involve exchanged files.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def eer_guess(eer: ArrayLike, exchanged: ArrayLike) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64
-        (e - w / 2) / (1 - w), where the bound is above 0.
+        (e - w / 2) / (1 - w) if the bound is above 0.
 
     Examples
     --------

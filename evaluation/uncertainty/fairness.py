@@ -1,21 +1,22 @@
 """Fairness of error rates over groups of speakers: worst group ratio, and GARBE, with intervals.
 
-All groups meet one threshold, by default that of the equal error rate of all trials. For each of n groups with the
-rates x_1, ..., x_n:
+All groups are judged at the same threshold, by default that of the equal error rate of all trials. For each of n groups
+with the rates x_1, ..., x_n:
 
-* the *worst group ratio* is the largest rate over the smallest, max x_i / min x_j; 1 is fair. [1]_ has others.
-* the Gini coefficient, corrected for few groups, is the mean difference of two groups over twice the mean rate,
+* the *worst group ratio* is the largest rate over the smallest, max x_i / min x_j; 1 is fair. See [1]_ for other
+measures. * the Gini coefficient, corrected for few groups, is the mean difference of two groups over twice the mean
+rate,
 
       G(x) = n / (n - 1) * sum over i and j of |x_i - x_j| / (2 n^2 mean x)
 
   from 0 (equal) to 1 (one group has all), and GARBE = alpha G(false alarms) + (1 - alpha) G(misses) [2]_.
 
-Whoever wants not to be recognised reads misses inversely: the ratio of the true-accept rates says how many times as
-often the speakers of one group are recognised as those of another.
+For people who do not want to be recognised, misses are the good outcome: the ratio of the true-accept rates says how
+many times as often the speakers of one group are recognised as those of another.
 
-Even equal groups differ in a sample. The interval of a ratio comes from intervals that hold for all pairs of groups at
-once, on the log scale, see `evaluation.uncertainty.groups`; that of GARBE is Student's t around the value minus its
-bootstrap bias.
+Even groups with equal true rates differ in a sample. The interval of a ratio comes from intervals that hold for all
+pairs of groups at once, on the log scale, see `evaluation.uncertainty.groups`; that of GARBE is Student's t around the
+value minus its bootstrap bias.
 
 References
 ----------
@@ -56,7 +57,7 @@ def worst_ratio(rates: ArrayLike) -> float:
     Parameters
     ----------
     rates : array_like of float of shape (n,)
-        Not negative.
+        Rates, not negative.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def gini(rates: ArrayLike) -> float:
     Parameters
     ----------
     rates : array_like of float of shape (n,)
-        Not negative, at least two.
+        At least two rates, not negative.
 
     Examples
     --------
@@ -123,15 +124,15 @@ class Fairness:
     Attributes
     ----------
     column : str
-        What the groups are.
+        Name of the grouping.
     threshold : float
-        Scores from here on are accepted.
+        Scores at or above it are accepted.
     rates : dict of str to dict of str to float
         For each group its `false_alarm`, `miss` and `true_accept` rates.
     ratios : dict of str to Interval
         Worst group ratio of each rate.
     worst : dict of str to str
-        Group with the highest of each rate.
+        Group with the highest value of each rate.
     garbe : Interval
         See `garbe`; alpha is 1/2.
     """
@@ -167,7 +168,7 @@ def group_fairness(
     sample, groups, names, column, jobs
         See `evaluation.uncertainty.evaluate_groups`.
     threshold : float, optional
-        By default that of the equal error rate of all trials.
+        Threshold; by default that of the equal error rate of all trials.
     resampling : Resampling
         Resampling of the speakers for the intervals; none by default. The threshold is fixed.
     verbose : bool
@@ -211,7 +212,7 @@ def group_fairness(
 
 
 def rates_at(threshold: float, scores: SortedScores) -> dict[str, float]:
-    """Return the rates of `RATES` if scores from a threshold on are accepted."""
+    """Return the rates of `RATES` if scores at or above a threshold are accepted."""
     cut = int(np.searchsorted(scores.thresholds, threshold))
     misses, false_alarms = scores.error_rates(cut)
     return {"false_alarm": false_alarms, "miss": misses, "true_accept": 1 - misses}

@@ -2,7 +2,8 @@
 
 Conventions
 -----------
-`evaluation.trials.speakers` says which group a trial belongs to; trials across groups belong to none and are counted.
+`evaluation.trials.speakers` decides which group a trial belongs to; trials across groups belong to none and are
+counted.
 
 The highest of several estimates is too high, and the gap between highest and lowest too wide, even if all groups are
 alike. So the intervals of the highest value, the lowest one and the gap come from intervals that hold for all groups
@@ -42,7 +43,7 @@ class Group:
     intervals : dict of str to Interval
         By name; empty without resamples.
     note : str
-        Why something is missing.
+        Why a value is missing.
     """
 
     n_target: int
@@ -62,8 +63,8 @@ class Extremes:
     highest, lowest : str
         Names of the groups.
     worst : str
-        The one of the two for whom things are worst: the highest error, cost or disclosed evidence, but the lowest
-        true-accept rate. For someone who wants not to be recognised, error rates are read inversely.
+        The group that is worse off: that with the highest error, cost or disclosed evidence, but the lowest true-accept
+        rate. For people who do not want to be recognised, error rates have the opposite meaning.
     highest_value, lowest_value, gap : Interval
         The values with simultaneous intervals.
     """
@@ -94,7 +95,7 @@ class Groups(Tabular):
     n_unknown : int
         Trials of ids whose group is blank.
     metrics : tuple of Metric
-        The table that says how the metrics are read.
+        The table of metrics, with titles and directions.
     """
 
     column: str
@@ -105,7 +106,7 @@ class Groups(Tabular):
     metrics: tuple[Metric, ...] = METRICS
 
     def headline(self) -> str:
-        """Return how many groups have trials of one class only, so that they have no metric; else nothing."""
+        """Return how many groups have no metrics because a class is empty; nothing if all have metrics."""
         lacking = [name for name, group in self.groups.items() if not group.metrics]
         if not lacking:
             return ""
@@ -171,8 +172,8 @@ def evaluate_groups(
     names : sequence of str
         Names of the groups.
     statistic : callable
-        Gives metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also says how its
-        metrics are read.
+        Computes metrics by name from `SortedScores`, such as `evaluation.metrics.Metrics`, which also has the titles
+        and directions of its metrics.
     resampling : Resampling
         Number of resamples, seed and level; no intervals by default.
     column : str
@@ -185,7 +186,7 @@ def evaluate_groups(
     Raises
     ------
     DataError
-        If shapes disagree, or as `bootstrap`.
+        If shapes disagree, or as in `bootstrap`.
     """
     metrics = getattr(statistic, "rows", METRICS)
     every = sample_by_group(sample, groups, names)
@@ -302,7 +303,7 @@ def _extreme(
 def _finite_draws(
     metric: str, names: Sequence[str], resampled: Mapping[str, Mapping[str, np.ndarray]]
 ) -> np.ndarray:
-    """Return the resampled values of a metric, (draws, groups), where those of all groups are finite."""
+    """Return the resampled values of a metric, (draws, groups), from the draws in which all groups have finite ones."""
     if not resampled:
         return np.zeros((0, len(names)))
     draws = np.stack([resampled[name][metric] for name in names], axis=1)

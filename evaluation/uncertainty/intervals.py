@@ -10,15 +10,15 @@ counted. So each metric has a method, named by its row of `evaluation.metrics.ME
   the largest value;
 * Student's t with as many degrees of freedom as the rarer class has speakers, minus one, and the standard deviation
   of the resampled values on that scale times sqrt(n / (n - 1)), since a bootstrap of n units divides by n;
-* for metrics of the hull the bias, removed: a factor times what the resamples are off the value.
+* for metrics of the hull the bias, removed: a factor times the mean difference between resamples and value.
 
 The factor comes from how isotonic estimates behave: they see the noise of size a as a**(4/3). A resample adds noise as
-large as that of the sample, so the noise has sqrt(2) its size, and the resamples are off by 2**(2/3) - 1 = 0.587 of the
-bias that the sample itself has. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on only one threshold, and
-on the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. The coverage
-with them is in docs/studies/intervals.md.
+large as that of the sample, so the noise has sqrt(2) its size, and the resamples are off by 2**(2/3) - 1 = 0.587 times
+the bias of the sample itself. The inverse, 1.70, is `HULL_FACTOR`. A least cost depends on only one threshold, and on
+the smooth effects of speakers there, for which the factor would be 1: `COST_FACTOR` is halfway between. Their coverage
+is in docs/studies/intervals.md.
 
-Error rates of few errors have another interval, see below.
+Error rates based on few errors have another interval, see below.
 
 On a log or logit scale resampled values of 0 count as half an error. Where resampled values are infinite, an interval
 is one of percentiles. Where they are all the same, nothing is known about the spread, and the interval is undefined.
@@ -28,16 +28,16 @@ Few errors
 Resamples of a handful of errors do not show how many there might be. The resamples' variance v says how many
 independent trials a rate p is worth, p (1 - p) / v, and p times that how many independent errors it is based on (Korn
 and Graubard [3]_ do so for surveys). With at least `PLENTY` independent errors the usual interval holds. Below, an
-exact interval (Clopper and Pearson's [4]_) takes its place: its ends are the rates at which so many errors or more, and
-so many or fewer, are seen in 2.5 % of the cases. How often a speaker's trials fail together cannot be seen in a handful
-of errors, so they are assumed to do so as scores of which `OF_SPEAKERS` of the variance is the speaker's, which is more
-than in studies of ours. Between `ALONE` and `PLENTY` errors the two intervals are mixed on the logit scale, so that
-nothing jumps.
+exact interval (Clopper and Pearson's [4]_) takes its place: its ends are the rates at which that many or more, and that
+many or fewer, errors occur in 2.5 % of the cases. How often a speaker's trials fail together cannot be seen in a
+handful of errors, so they are assumed to do so as scores of which `OF_SPEAKERS` of the variance is the speaker's, which
+is more than in studies of ours. Between `ALONE` and `PLENTY` errors the two intervals are mixed on the logit scale, so
+that nothing jumps.
 
-Without an error the interval is a bound from above alone, at the whole level: the rate at which no error is seen in 5 %
-of the cases. No interval of more errors ends below that bound, so that the upper end does not fall as errors grow.
+If there is no error, the interval is a one-sided upper bound at the full level: the rate at which no error occurs in 5
+% of the cases. No interval with more errors ends below that bound, so the upper end never falls as errors increase.
 
-Several draws of a recording are not several trials: all counts are of one draw, and draws narrow an interval only as
+Several draws of a recording are not several trials: all counts refer to one draw, and draws narrow an interval only as
 far as their errors differ, which shows in the variance of the resampled means.
 
 Mean over draws
@@ -49,15 +49,15 @@ every draw, so there are two factors that cross, P speakers and D draws. With ef
     a / P + b / D + c / (P D).
 
 Resamples of speakers that are shared by all draws see the first and the last term, S = a / P + c / (P D). The spread of
-the draws' own values, divided by D, sees the last two, B = b / D + c / (P D). What is in both is seen by what the draws
-differ by within a resample: with t_d(w) for the metric of draw d in resample w and t(w) for their mean,
+the draws' own values, divided by D, sees the last two, B = b / D + c / (P D). The common term is estimated from the
+differences of draws within a resample: with t_d(w) for the metric of draw d in resample w and t(w) for their mean,
 
     I = sum over d of Var_w (t_d(w) - t(w)) / (D (D - 1))    estimates    c / (P D).
 
 So the variance is S + max(0, B - I), as for other data of two crossed factors [5]_, [6]_, and the interval above is
 made wider by sqrt(1 + max(0, B - I) / S). B - I has D - 1 degrees of freedom and S as many as there are speakers, minus
 one; the degrees of their sum are Satterthwaite's [7]_. If each utterance has its own draw, b is 0 and
-most of what draws differ by is I: then it is the speakers that are few.
+most of what draws differ by is I: then the number of speakers is the limitation.
 
 References
 ----------
@@ -104,7 +104,7 @@ NOTED = 1.5
 
 
 def independent_errors(rate: float, variance: float, n_trials: int) -> float:
-    """Return how many independent errors a rate is based on: p * min(N, p (1 - p) / v).
+    """Return the number of independent errors on which a rate is based: p * min(N, p (1 - p) / v).
 
     Parameters
     ----------
@@ -138,15 +138,13 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
     n_units : int
         Number n of speakers, each with an effect u on the scores.
     n_trials : int
-        Number N of trials of the rarer class, N / n a speaker.
-    share : float
-        Between 0 and 1.
+        Number N of trials of the rarer class, N / n per speaker. share : float Share of the cases, between 0 and 1.
 
     Returns
     -------
     float
         p of P(K_1 + ... + K_n <= k) = share. The K_i are independent and binomial with N / n trials (some speakers with
-        one more, where n does not divide N) at the rate q(u) = Phi((Phi^-1(p) + sqrt(s) u) / sqrt(1 - s)), where s is
+        one more, if n does not divide N) at the rate q(u) = Phi((Phi^-1(p) + sqrt(s) u) / sqrt(1 - s)), where s is
         `OF_SPEAKERS` and u is standard normal.
 
     Examples
@@ -197,14 +195,14 @@ def rate_interval(
     n_units : int
         Number n of speakers.
     level : float
-        Share of true values that such intervals should cover at least.
+        Confidence level; such intervals cover at least as much.
 
     Returns
     -------
     low, high : float
-        The rates at which so many errors or more, and so many or fewer, are seen in (1 - level) / 2 of the cases, by
-        `rate_where`; without an error 0 and the rate at which none is seen in 1 - level of the cases. Between whole
-        numbers of errors the ends are interpolated.
+        The rates at which at least as many, and at most as many, errors as observed occur in (1 - level) / 2 of the
+        cases, by `rate_where`; without errors, 0 and the rate at which none occurs in 1 - level of the cases. Between
+        whole numbers of errors the ends are interpolated.
 
     Examples
     --------
@@ -260,13 +258,13 @@ class Interval(Tabular):
     Attributes
     ----------
     value : float
-        On the data as they are; NaN where it is not known.
+        Value on the observed data; NaN if unknown.
     low, high : float
-        Ends; NaN where they are not known or undefined.
+        Ends; NaN if unknown or undefined.
     method : str
-        How the interval was made; empty where it is not known.
+        How the interval was made; empty if unknown.
     note : str
-        Why it is undefined, or made in another way than usual; empty otherwise.
+        Why the interval is undefined or not the usual one; empty otherwise.
     p_value : float
         Two-sided p-value of the hypothesis that a difference is 0; NaN for other numbers.
     """
@@ -348,7 +346,7 @@ class Interval(Tabular):
 
 
 def to_report(record: Any) -> dict[str, Any]:
-    """Return a record as dictionaries for a report, an interval as its numbers; fields that are None are left out.
+    """Return a record as dictionaries for a report, with intervals as their numbers; fields that are None are left out.
 
     Examples
     --------
@@ -386,15 +384,15 @@ def interval(
     value : float
         The metric of the trials as they are.
     resampled : ndarray of float64 of shape (B,)
-        Its values on resamples; NaN ones do not count.
+        Values of the metric on resamples; NaN are ignored.
     method : Method
         See `evaluation.metrics.method_of`.
     n_units : int
         Number of speakers (or trials) that the rarer class depends on, at least 2.
     n_trials : int
-        Number of trials of the rarer class, which gives the size of half an error; 0 if not applicable.
+        Number of trials of the rarer class, which determines half an error; 0 if not applicable.
     level : float
-        Share of true values that such intervals should cover, between 0 and 1.
+        Confidence level of the intervals, between 0 and 1.
     widening : float
         Factor that widens the interval for variance that resamples do not show, such as that of draws.
 
@@ -441,16 +439,16 @@ def simultaneous(
     n_trials: int = 0,
     level: float = 0.95,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return simultaneous intervals (max-t): all true values are covered at once in a share `level` of the cases.
+    """Return simultaneous intervals (max-t): all true values are covered at once with confidence `level`.
 
     Parameters
     ----------
     values : ndarray of float64 of shape (G,)
         Finite values.
     resampled : ndarray of float64 of shape (B, G)
-        Finite values, each row of one draw.
+        Finite values, a row for each draw.
     method : Method
-        One of percentiles is taken as linear.
+        Method of the interval; percentiles are treated as linear.
     n_units, n_trials, level
         See `interval`.
 
@@ -493,9 +491,9 @@ def jackknife_interval(
     replicates : array_like of float of shape (G,)
         The number computed without each group.
     method : Method
-        Its scale, not that of percentiles, and its range; nothing is subtracted as bias.
+        Scale, which cannot be percentiles, and range of the interval; no bias is subtracted.
     level : float
-        Share of true values that such intervals should cover.
+        Confidence level of the intervals.
 
     Returns
     -------
@@ -537,10 +535,10 @@ def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> 
     values : ndarray of float64 of shape (B,) or (B, S)
         Finite values; columns are independent.
     method : Method
-        Which scale; not that of percentiles.
+        Method with the scale, which cannot be percentiles.
     n_trials : int
-        See `interval`: an end counts as half an error, or as near to the end as the nearest other value of its column,
-        whichever is nearer; without a number of trials as the nearest other value.
+        See `interval`. A value at an end is moved inside by half an error, or as far as the nearest other value of its
+        column, whichever is nearer; if the number is 0, as far as the nearest other value.
 
     Returns
     -------
@@ -556,7 +554,7 @@ def to_scale(values: NDArray[np.float64], method: Method, n_trials: int = 0) -> 
         return -np.log(_lifted(method.upper - values, method, n_trials))
     values = _lifted(values, method, n_trials)
     others = _lifted(1 - values, method, n_trials)
-    # in place, since both arrays are new and may be large
+    # work in place: both arrays are new and may be large
     np.log(values, out=values)
     np.log(others, out=others)
     return np.subtract(values, others, out=values)
@@ -582,12 +580,12 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     p_values : array_like of float of shape (M,)
-        NaN ones do not count.
+        P-values; NaN are ignored.
 
     Returns
     -------
     ndarray of float64 of shape (M,)
-        The k-th smallest of m times m - k + 1, at least as large as the smaller ones are then, and at most 1.
+        The k-th smallest of m values times m - k + 1, at least as large as the corrected smaller ones, and at most 1.
 
     References
     ----------
@@ -607,7 +605,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def p_text(p_value: float) -> str:
-    """Return a p-value as tables print it: ``p = 0.023``, ``p < 0.001``, or "" for NaN."""
+    """Format a p-value for tables: ``p = 0.023``, ``p < 0.001``, or "" for NaN."""
     if math.isnan(p_value):
         return ""
     if p_value < 0.001:
@@ -689,9 +687,9 @@ def widening(
     Parameters
     ----------
     speakers, draws : array_like of float
-        Results of `draw_variance`; where speakers have no variance the ratio is 1.
+        Results of `draw_variance`; the ratio is 1 if speakers have no variance.
     n_units : array_like of float
-        Number of speakers, or one more than the degrees of freedom that the interval was made with.
+        Number of speakers, or one more than the degrees of freedom of the interval.
     n_draws : int
         Number of draws, at least 2.
     level : float
@@ -739,7 +737,7 @@ def interval_over_draws(
     Returns
     -------
     Interval
-        For a single draw the result of `interval`.
+        The interval; for a single draw, the result of `interval`.
 
     Raises
     ------

@@ -1,20 +1,19 @@
-"""The smallest of several error rates: its interval, and what a perfect anonymiser would show in its place.
+"""The smallest of several error rates: its interval, and the value that a perfect anonymiser would give.
 
-The smallest of several error rates is often one that chance made small, so that it lies below the true minimum on
-average. The *true minimum* is the smallest true rate of several attackers on the same trials. With [L_a, U_a] for
-attacker a, L_a at the usual level and U_a at one at which `AT_ONCE` attackers hold at once (Bonferroni), its interval
-is
+The smallest of several error rates is often small by chance, so that on average it lies below the true minimum. The
+*true minimum* is the smallest true rate of several attackers on the same trials. With [L_a, U_a] for attacker a, L_a at
+the usual level and U_a at a level at which the ends of `AT_ONCE` attackers hold at once (Bonferroni), its interval is
 
     low = min over a of L_a,    high = min over a of U_a.
 
 The lower end needs no correction: it is at most that of the attacker who truly has the smallest rate. The upper end is
 above the true minimum unless some U_a is below the true rate of a, for up to `AT_ONCE` attackers and scenarios on one
-list of trials, however they depend on each other. As no end depends on who else was there, another attacker on the same
-trials never raises either end; so even a single attacker is corrected for others. Minima of parts are
-joined by the same rule (`minimum_of`). Lists of other speakers are new chances to lie below: over L of them the upper
-ends are moved to a level at which L times as many hold (`over_lists`).
+list of trials, however they depend on each other. As no end depends on the other attackers, another attacker on the
+same trials never raises either end; so even a single attacker is corrected for others. Minima of parts are joined by
+the same rule (`minimum_of`). Lists of other speakers give further chances of a low value: over L of them the upper ends
+are moved to a level at which L times as many hold (`over_lists`).
 
-*What a perfect anonymiser would show* is the reported minimum if scores carried no identity: the speakers of the
+*The value under perfect anonymisation* is the reported minimum if scores carried no identity: the speakers of the
 segments are permuted against those of the models, nobody staying in place, for all attackers alike. The nontarget
 trials that this pairs count as target trials, the other ones as nontarget trials, and true target trials not at all.
 So the sizes of lists, the choice of the smallest, and what attackers have in common stay as they are.
@@ -73,8 +72,7 @@ class Minimum:
     interval : Interval
         Interval of the smallest true rate.
     perfect, perfect_low : float
-        What a perfect anonymiser would show in its place on the same trials: mean and 5 % quantile; NaN where it was
-        not requested.
+        The smallest rate under perfect anonymisation on the same trials: mean and 5 % quantile; NaN if not requested.
     """
 
     attacker: str
@@ -83,7 +81,7 @@ class Minimum:
     perfect_low: float = np.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a report."""
+        """Return the minimum for a report."""
         ends = self.interval
         report: dict[str, Any] = {
             "attacker": self.attacker,
@@ -126,7 +124,7 @@ def minimum_of(intervals: Iterable[Interval]) -> Interval:
     Returns
     -------
     Interval
-        The smallest value and the smallest of either end; values and ends that are not known do not count.
+        The smallest value, the smallest lower end and the smallest upper end; unknown values and ends are ignored.
 
     Raises
     ------
@@ -181,16 +179,16 @@ def largest_rate(
     Parameters
     ----------
     successes, totals : array_like of float of shape (S,)
-        How often it happened to each speaker, and in how many recordings, which are independent given the speaker.
+        Number of events of each speaker, and number of recordings, which are independent given the speaker.
     beyond : float, or array_like of float of shape (S,)
-        What is subtracted from each rate, and taken as known: what the speaker's model gets from everybody.
+        Rate to subtract from each, assumed known: how often other people's recordings match the speaker's model.
     level : float
-        Share of true values that the interval should cover.
+        Confidence level of the interval.
 
     Returns
     -------
     index : int
-        Name of the speaker.
+        Index of the speaker.
     largest : Interval
 
     Raises
@@ -231,8 +229,8 @@ def over_lists(
 ) -> Interval:
     """Return an interval whose upper end holds for `AT_ONCE` attackers on each of several lists at once.
 
-    Resamples are not needed again. On the logit scale the distance of the end from the value grows as the quantiles of
-    Student's t do; where fewer than 8 trials are errors, the end moves as that of `rate_interval` does.
+    No new resamples are needed. On the logit scale the distance of the end from the value grows as the quantiles of
+    Student's t do; if fewer than 8 trials are errors, the end moves like that of `rate_interval`.
 
     Parameters
     ----------
@@ -243,9 +241,9 @@ def over_lists(
     before : int
         Lists for which the upper end already holds.
     n_units, n_trials : float
-        Numbers of speakers and target trials of a list; speakers are taken to be many where they are not known.
+        Numbers of speakers and target trials of a list; if unknown, the number of speakers is taken as large.
     level : float
-        Share of true values that the interval should cover.
+        Confidence level of the interval.
 
     Examples
     --------
@@ -274,7 +272,7 @@ def over_lists(
         reach = logit(interval.high) - logit(max(interval.value, interval.high / 20))
         further = (quantiles[1] / quantiles[0] - 1) * reach
     high = float(expit(logit(interval.high) + max(further, 0.0)))
-    if interval.high <= 0.5:  # as is every rate on the convex hull
+    if interval.high <= 0.5:  # true of every rate on the convex hull
         high = min(high, 0.5)
     return replace(interval, high=high)
 
@@ -299,9 +297,9 @@ def minima_over_attackers(
     reading : str
         Definition of the equal error rate; see `evaluation.metrics.eer`.
     resampling : Resampling
-        How many resamples are drawn, of which seed, and the level.
+        Number of resamples, seed and confidence level.
     permutations : int
-        How often speakers are permuted for what a perfect anonymiser would show; 0 not to ask for it.
+        Number of permutations of speakers for the value under perfect anonymisation; 0 to omit it.
 
     Returns
     -------
@@ -368,7 +366,10 @@ def _rate(reading: str, scores: measures.SortedScores) -> dict[str, float]:
 def _permuted(
     samples: Sequence[Sample], statistic: Statistic, permutations: int, seed: int
 ) -> NDArray[np.float64]:
-    """Rates of each sample under permutations of speakers, (permutations, samples); none of trials without speakers."""
+    """Rates of each sample under permutations of speakers, (permutations, samples).
+
+    No rates for trials without speakers.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

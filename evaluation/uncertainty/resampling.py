@@ -55,7 +55,7 @@ _MAX_LOST = 0.5
 
 @dataclass(frozen=True)
 class Resampling:
-    """How many resamples are drawn for intervals, from which seed, and at which level.
+    """Number of resamples for intervals, their seed, and the confidence level.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Resampling:
     seed : int
         Seed of the draws, not negative.
     level : float
-        Share of true values that intervals should cover.
+        Confidence level of the intervals.
 
     Raises
     ------
@@ -104,14 +104,15 @@ def draw_counts(
     Parameters
     ----------
     n_units : int
-        How many there are, and how many are drawn.
+        Number of units, and of draws in a resample.
     resamples : int
         Number of resamples.
     rng : numpy.random.Generator
         Source of the draws; it is advanced.
     one_by_one : bool
-        Draw the units themselves and count them, in place of one multinomial number a unit. Both are the same bootstrap
-        with other numbers; a result keeps to the one that it was first made with.
+        Draw the units one by one and count them, instead of drawing multinomial counts. Both are the same bootstrap
+        with different random numbers; each kind of result keeps its first choice, so that published numbers are
+        reproducible.
 
     Returns
     -------
@@ -144,18 +145,18 @@ class Sample:
     Attributes
     ----------
     order : ndarray of int64 of shape (N,)
-        Row of each in the list that the sample was made from.
+        Row of each trial in the original list.
     scores : ndarray of float64 of shape (N,)
-        Rising.
+        Scores in ascending order.
     is_target : ndarray of bool of shape (N,)
         Whether each is a target trial.
     first, second : ndarray of int64 of shape (N,)
-        The units that each trial depends on: its weight is the product of theirs. If it depends on one only, the
+        The units that each trial depends on: its weight is the product of theirs. If it depends on only one unit, the
         second is `n_units`, whose weight is 1.
     n_units : int
-        Number of units (speakers or trials) in the table that the codes mean.
+        Number of units (speakers or trials) in the table to which the codes refer.
     n_target_units : int
-        Where the units are trials: how many of them, the first ones, are target trials; 0 where they are speakers.
+        If the units are trials: number of target trials, which come first; 0 if they are speakers.
     """
 
     order: np.ndarray
@@ -190,19 +191,22 @@ class Sample:
         return min(int((units < self.n_units).sum()) for units in used)
 
     def subset(self, rows: np.ndarray) -> Sample:
-        """Return only the trials of a mask of shape (N,); the units stay, so that draws are shared."""
+        """Return only the trials of a mask of shape (N,); the units stay the same, so that draws can be shared."""
         names = ("order", "scores", "is_target", "first", "second")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def runs(self, weights: np.ndarray | None = None) -> SortedScores:
-        """Return the runs under weights of the units, (n_units + 1,), the last of which is 1; all 1 by default."""
+        """Return the runs of equal scores under weights of the units, (n_units + 1,).
+
+        The last is 1, and so are all by default.
+        """
         if weights is None:
             counts = np.ones(len(self))
         else:
             counts = weights.take(self.first)
             if not self.by_trial:
                 counts *= weights.take(self.second)
-        # three in five nontarget trials have no weight in a draw
+        # in a draw, three in five nontarget trials have weight 0
         rows = np.flatnonzero(counts != 0)
         counts = counts.take(rows)
         scores = self.scores.take(rows)
@@ -295,12 +299,12 @@ def bootstrap(
     Parameters
     ----------
     samples : Sample or sequence of Sample
-        Several share each draw, as systems on the same trials or groups of one set of trials must: their units are
-        those of one table.
+        Several samples share each draw, as needed for systems on the same trials or for groups of trials: their units
+        belong to the same table.
     statistic : callable
-        Gives metrics by name from runs. For several workers it must be importable.
+        Computes metrics by name from runs. For several workers it must be importable.
     resampling : Resampling
-        How many resamples are drawn, two or more, and of which seed.
+        Number of resamples, at least two, and their seed.
     jobs : int, optional
         Number of workers; the result does not depend on it. All cores if None.
 
@@ -324,7 +328,7 @@ def bootstrap(
     kinds = {(sample.n_units, sample.by_trial) for sample in samples}
     if len(kinds) != 1:
         raise DataError(
-            f"expected samples with the same units, got {sorted(kinds)} (units, whether they are trials)"
+            f"expected samples with the same units, got {sorted(kinds)} (number of units, whether they are trials)"
         )
     work = partial(_replicate, samples, statistic, resampling.seed)
     blocks = [
@@ -360,7 +364,7 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
     Parameters
     ----------
     sample : Sample
-        Says what the units are.
+        Sample with the units.
     seed, block : int
         Seed of the bootstrap, and number of the block.
     size : int
@@ -369,7 +373,7 @@ def draw(sample: Sample, *, seed: int, block: int, size: int) -> np.ndarray:
     Returns
     -------
     ndarray of float64 of shape (size, n_units + 1)
-        How often each unit comes; the last column is 1.
+        How often each unit occurs; the last column is 1.
     """
     rng = block_generator(seed, block)
     weights = np.ones((size, sample.n_units + 1))

@@ -22,13 +22,13 @@ class Column:
     Attributes
     ----------
     name : str
-        As `Evaluation.values` gives it.
+        Name, as in `Evaluation.values`.
     heading : str
-        With its unit.
+        Heading with the unit.
     form : str
         How its numbers are written; "%" for fractions in per cent.
     worse : {"high", "low", ""}
-        Which values are bad for the system; nothing for a text.
+        Which values are bad for the system; empty for texts.
     """
 
     name: str
@@ -90,7 +90,7 @@ def difference_rows(
 ) -> list[dict[str, str]]:
     """Return a row for each system: its metrics minus those of the reference, with intervals and p-values (Holm).
 
-    P-values are corrected for all columns of the family, also those that are not shown; by default for those shown.
+    P-values are corrected for all columns of the family, shown or not; by default for the columns shown.
     """
     blank = dict.fromkeys([column.heading for column in columns], "")
     rows = {label: {"system": f"{label} minus {reference}"} | blank for label in differences}
@@ -160,7 +160,7 @@ def _best_systems(
     reference: str,
     p_values: Mapping[tuple[str, Column], float],
 ) -> dict[str, str]:
-    """Return by heading the system that is significantly the best of each column."""
+    """Return, by heading, the system that is significantly the best in each column."""
     best: dict[str, str] = {}
     for column in columns:
         if differences and column.worse:

@@ -1,4 +1,5 @@
-"""Utility of anonymised speech: words (WER, CER), emotions (UAR), intonation (F0 correlation); attributes it tells.
+"""Utility of anonymised speech: words (WER, CER), emotions (UAR), intonation (F0 correlation); attributes that it
+reveals.
 
 Each measure is a sum or a mean over speakers, and has an interval by a bootstrap of speakers.
 """

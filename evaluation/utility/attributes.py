@@ -15,7 +15,7 @@ Training uses a set of other speakers if there is one, else the other folds of t
 (cross-validation), which with few speakers underestimates an adversary with more data.
 
 `attribute_leakage` gives the UAR of an attribute over all utterances, `inferred_sets` what several attributes together
-say about a person (`evaluation.utility.inference`), and `attribute_risk` what an attacker reads from the attributes
+say about a person (`evaluation.utility.inference`), and `attribute_risk` what an attacker learns from the attributes
 that are published with anonymised recordings. Intervals are over speakers.
 
 References
@@ -82,8 +82,8 @@ Attributes: TypeAlias = Mapping[str, Mapping[str, str]]
 logger = logging.getLogger(__name__)
 
 _ROUNDS = 2000
-_LEAST = 1e-6  # share of the largest deviation: dimensions that vary less are constant
-_CELLS = 2**22  # of cosines at once
+_LEAST = 1e-6  # share of the largest deviation; dimensions that vary less count as constant
+_CELLS = 2**22  # number of cosines computed at once
 
 
 class Sides(NamedTuple):
@@ -107,9 +107,9 @@ class Leakage(Tabular):
     Attributes
     ----------
     recalls : dict of str to Recalls
-        UAR by scenario: original, ignorant, informed, as far as there are vectors.
+        UAR by scenario (original, ignorant, informed), for those with vectors.
     differences : dict of str to Interval
-        UAR of the other scenarios minus that of original, in shared resamples.
+        UAR of the other scenarios minus that on original speech, in shared resamples.
     learnt_from : str
         "training" or "folds".
     notes : tuple of str
@@ -172,7 +172,7 @@ def label_log_probabilities(
     Returns
     -------
     log_probabilities : ndarray of float64 of shape (m, C)
-        Of classes that are equally frequent, so those of independent recordings of a speaker may be added.
+        For equally frequent classes, so that values of independent recordings of a speaker may be added.
     classes : list of str, length C
         Sorted.
     """
@@ -221,7 +221,7 @@ def attribute_leakage(
     tested : Sides
         Vectors of the tested speakers; both sides hold the same utterances.
     labels : mapping of str to str
-        The attribute by speaker, or by utterance where it knows one of the utterances; blank where it is not known.
+        The attribute, by utterance if any key is an utterance, else by speaker; blank if unknown.
     training : Sides, optional
         Vectors of other speakers with the same attribute; tested speakers are left out.
     missing : {"error", "drop"}
@@ -282,7 +282,7 @@ def inferred_sets(
     missing: Literal["error", "drop"] = "error",
     resampling: Resampling = DEFAULT,
 ) -> dict[str, InferredSets]:
-    """Return what several attributes together say about a person: the true ones, and those inferred from vectors.
+    """Return how far several attributes together identify a person, both true ones and those inferred from vectors.
 
     Parameters
     ----------
@@ -294,8 +294,8 @@ def inferred_sets(
     Returns
     -------
     dict of str to InferredSets
-        ``true`` sets, and those of each scenario. People whose value of an attribute nobody else has are attacked too,
-        but without training speakers who have it such a value is never inferred.
+        ``true`` sets, and those of each scenario. People with a unique value of an attribute are attacked too, but a
+        value that no training speaker has is never inferred.
 
     Raises
     ------
@@ -342,7 +342,7 @@ def attribute_risk(
     missing: Literal["error", "drop"] = "error",
     resampling: Resampling = DEFAULT,
 ) -> dict[str, InferenceRisk]:
-    """Return how much more is inferred of people because anonymised recordings of them were published.
+    """Return how much more can be inferred about people because their anonymised recordings were published.
 
     The attributes of the speakers were published with the recordings. An attacker who has an original recording of
     somebody looks for the nearest published one, by the cosine, and reads its attributes.
@@ -365,12 +365,12 @@ def attribute_risk(
     Returns
     -------
     dict of str to InferenceRisk
-        By attribute, and of all together (``set``) if there are several.
+        By attribute; for all together (``set``) if there are several.
 
     Raises
     ------
     DataError
-        If people are on the wrong side, ids or dimensions do not fit, or vectors are not finite.
+        If people are on the wrong sides, ids or dimensions do not fit, or vectors are not finite.
     """
     tables = _tables_of(attributes)
     published = set(released.speakers.tolist())
@@ -404,7 +404,7 @@ def _tables_of(attributes: Any) -> dict[str, dict[str, str]]:
     tables = {}
     for name, values in given.items():
         if not isinstance(values, Mapping):
-            raise DataError(f"expected values of speakers, got {values!r:.60} for {name!r}")
+            raise DataError(f"expected values by speaker, got {values!r:.60} for {name!r}")
         known = {str(key): value for key, value in values.items() if value == value}
         tables[str(name)] = {key: str(value) for key, value in known.items() if value is not None}
         warn_of_alike(tables[str(name)].values(), f"values of {name}", "a value")
@@ -417,7 +417,7 @@ def _known_sets(
     missing: Literal["error", "drop"],
     notes: list[str],
 ) -> dict[str, tuple[str, ...]]:
-    """Return the set of attributes of each utterance that has all; a speaker has one set."""
+    """Return the set of attributes of each utterance for which all are known; a speaker has one set."""
     columns = [_labels_of(embeddings, values, missing, notes) for values in tables.values()]
     sets = {}
     of_speakers: dict[str, tuple[str, ...]] = {}
@@ -514,8 +514,8 @@ def _warn_of_unpublished_values(
         }
         if strange:
             logger.warning(
-                "%d of %d speakers of the control group have a value of %s that no published speaker has: it cannot be "
-                "inferred of them, so the risk is too high (take classes such as 30-39, or other people)",
+                "%d of %d speakers of the control group have a value of %s that no published speaker has: it cannot be"
+                " inferred for them, so the risk is too high (take classes such as 30-39, or other people)",
                 len(strange),
                 len(set(owner.values())),
                 name,
@@ -528,14 +528,16 @@ def _shares_read(
     tables: Mapping[str, Mapping[str, str]],
     missing: Literal["error", "drop"],
 ) -> dict[str, NDArray[np.float64]]:
-    """Return how often the nearest published recordings have the attributes of each speaker; equal ones share."""
+    """Return how often the nearest published recordings have each speaker's attributes; equally near ones share."""
     own = _known_sets(known, tables, missing, [])
     theirs = _known_sets(released, tables, missing, [])
     queries = _rows(known, list(own))
     vectors = _rows(released, list(theirs))
     if queries.shape[1] != vectors.shape[1]:
         text = f"expected vectors of {vectors.shape[1]} dimensions, got {queries.shape[1]}"
-        raise DataError(text, file=known.source or None, remedy="give vectors of one extractor")
+        raise DataError(
+            text, file=known.source or None, remedy="give vectors of the same extractor"
+        )
     unit = to_unit(vectors)
     shares: dict[str, list[NDArray[np.float64]]] = {}
     for start, stop in chunk_bounds(len(queries), max(1, _CELLS // len(vectors))):
@@ -595,7 +597,7 @@ def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     for vectors in (*tested, *learnt):
         if vectors is not None and vectors.vectors.shape[1] != expected:
             text = f"expected vectors of {expected} dimensions as those of the original, got {vectors.vectors.shape[1]}"
-            remedy = "give vectors of one extractor"
+            remedy = "give vectors of the same extractor"
             raise DataError(text, file=vectors.source or None, remedy=remedy)
     text = "so one voice may be in training and in test, and recalls are too high: give the utterances' speakers"
     return [f"{note}, {text}" for note in notes]
@@ -627,7 +629,7 @@ def _doubts(recalls: Mapping[str, Recalls]) -> list[str]:
             high = 2 * recall.interval.value
         if high < recall.chance:
             notes.append(
-                f"{scenario}: below chance, so the attribute is recognised by exchanging the predicted labels"
+                f"{scenario}: below chance, so the attribute could be recognised by exchanging the predicted labels"
             )
         if recall.interval.note:
             notes.append(f"{scenario}: {recall.interval.note}")
@@ -665,7 +667,7 @@ def _labels_of(
 def _without_rare(
     truth: Mapping[str, str], speakers: Mapping[str, str], notes: list[str]
 ) -> dict[str, str]:
-    """Drop classes with one speaker, who cannot be both trained on and tested."""
+    """Drop classes with a single speaker, who cannot be used for both training and testing."""
     owners: dict[str, set[str]] = {}
     for name, label in truth.items():
         owners.setdefault(label, set()).add(speakers[name])
@@ -678,7 +680,7 @@ def _without_rare(
         text = f"expected at least two classes with two speakers each, got {got}"
         raise DataError(text, remedy="give labels of more speakers, or another attribute")
     if rare:
-        notes.append(f"classes of one speaker were left out: {named(rare)}")
+        notes.append(f"classes with a single speaker were left out: {named(rare)}")
     return {name: label for name, label in truth.items() if label not in rare}
 
 

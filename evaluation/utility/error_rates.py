@@ -107,7 +107,7 @@ class ErrorRate(Tabular):
     counts : dict of str to int
         Hits, substitutions, deletions and insertions, pooled.
     speakers : dict of str to float
-        Rate of each speaker; NaN where its references are blank.
+        Rate of each speaker; NaN if its references are blank.
     n_utterances : int
     unit, normaliser : str
         See `ErrorCounts`.
@@ -158,14 +158,14 @@ def count_errors(
         See `evaluation.utility.error_rates`.
     missing : {"error", "empty", "drop"}
         Treatment of utterances without a hypothesis: stop, count all their words as deleted, or leave them out.
-        An utterance without a reference is an error in any case but ``drop``.
+        An utterance without a reference is an error unless `missing` is ``drop``.
     file : path, optional
         File of the hypothesis, for errors.
 
     Raises
     ------
     DataError
-        If ids do not fit, nothing is left to be compared, or the references hold no word at all.
+        If ids do not fit, nothing is left to compare, or the references hold no word at all.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def error_rate_differences(
 
 
 def _basic(text: str) -> str:
-    # before NFKC, which would decompose some of them into blank and accent
+    # replaced before NFKC, which would decompose some apostrophes into blank and accent
     text = (
         unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES).lower()
     )
@@ -318,7 +318,7 @@ def _align(pairs: Sequence[tuple[str, str]], unit: Unit) -> NDArray[np.int64]:
 
 
 def _units(text: str, unit: Unit) -> Sequence[str]:
-    """Return what is counted of a text."""
+    """Return the units of a text to be counted."""
     if unit == "words":
         return text.split()
     if unit == "characters":

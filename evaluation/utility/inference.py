@@ -1,20 +1,21 @@
-"""Inference, the third criterion of the Article 29 Working Party (opinion 05/2014): what attributes say about people.
+"""Inference, the third criterion of the Article 29 Working Party (opinion 05/2014): what attributes reveal about
+people.
 
 Sets of attributes
 ------------------
 The *set* of a person holds the values of several attributes, such as (f, 30 to 39, Lyon), and k is the number of people
-who share it. Somebody with k = 1 is *unique*: whoever knows the set knows the person. Sets that are inferred from
-voices are compared with the true ones [1]_; an attacker who knows the true sets of all P people *names* one of those
-who agree with an inferred set in the most attributes, by lot. Without a voice that is right in 1 / P of the cases.
+who share it. Somebody with k = 1 is *unique*: the set identifies the person. Sets that are inferred from voices are
+compared with the true ones [1]_; an attacker who knows the true sets of all P people *names* one of those who agree
+with an inferred set in the most attributes, chosen at random. Without a voice that is right in 1 / P of the cases.
 
 Control
 -------
-An attribute may be inferred of anybody, whether or not their speech was published. So the attack on people in the data
-is compared with the same attack on people who are not [2]_: of rates a and c
+An attribute may be inferred about anybody, whether or not their speech was published. So the attack on people in the
+data is compared with the same attack on people who are not [2]_: from the rates a and c
 
     risk = (a - c) / (1 - c),
 
-between 0, nothing is inferred because of the data, and 1; a control that is attacked better counts as 0.
+which is 0 if nothing is inferred because of the data, and at most 1; if inference works better on the control, it is 0.
 
 Intervals
 ---------
@@ -23,8 +24,9 @@ counts, given P)
 
     F_1 - (F_1 - 2 F_2)^2 / P - max(0, 2 F_2 - 6 F_3),
 
-whose last term is a lower bound of a sum over sets that is not known. The ends are those of Clopper and Pearson for as
-many independent people as would have this variance, at most P [3]_; P / 2 if all are unique, as two share a set.
+whose last term is a lower bound of an unknown sum over sets. The ends are those of Clopper and Pearson for as many
+independent people as would have this variance, at most P [3]_; P / 2 if all are unique, because a shared set involves
+two people.
 
 *Rates*: means over speakers, by `evaluation.linkage.mean_interval`.
 
@@ -72,16 +74,16 @@ class InferredSets:
     speakers : list of str
         The people, sorted.
     sets : list of tuple of str
-        The set of each, as they were inferred from all recordings.
+        The set of each person; inferred sets are those from all recordings.
     sizes : ndarray of int64 of shape (P,)
-        How many of these sets are equal to that of each person, k.
+        For each person, the number k of people with an equal set.
     unique : Interval
         Share of people with k = 1.
     right, right_by_one : Interval
-        Share of people whose whole set is inferred from all recordings, and mean share of their recordings from which
-        it is inferred.
+        Share of people whose whole set is inferred correctly from all recordings, and mean share of single recordings
+        from which it is.
     named, named_by_one : Interval
-        How often the person is named among all; see the module.
+        How often the right person is named among all, from all recordings and from single ones; see the module.
     """
 
     speakers: list[str]
@@ -106,14 +108,14 @@ class InferredSets:
 @one_line
 @dataclass(frozen=True)
 class InferenceRisk(Tabular):
-    """What is inferred of people in the data beyond what is inferred of others.
+    """How much more is inferred about people in the data than about others.
 
     Attributes
     ----------
     risk : Interval
-        See the module; NaN if everything is inferred of the others too.
+        The risk, see the module; NaN if everything is inferred about the others too.
     attack, control : Interval
-        Rate of right inferences, of people in the data and of others.
+        Rate of right inferences about people in the data, and about others.
     n_attacked, n_control : int
         Numbers of people.
     """
@@ -153,19 +155,20 @@ def set_sizes(sets: Sequence[Hashable]) -> NDArray[np.int64]:
 
 
 def uniqueness(sets: Sequence[Hashable], *, level: float = 0.95) -> Interval:
-    """Return the share of people whose set is theirs alone, with the interval of its mean over such groups of people.
+    """Return the share of people whose set is theirs alone, with the interval of its expectation over groups of this
+    size.
 
     Parameters
     ----------
     sets : sequence of hashable, length P
         The set of each person.
     level : float
-        Share of true values that such intervals should cover.
+        Confidence level of the intervals.
 
     Raises
     ------
     DataError
-        If there is nobody.
+        If there are no people.
 
     Examples
     --------
@@ -191,16 +194,16 @@ def uniqueness(sets: Sequence[Hashable], *, level: float = 0.95) -> Interval:
 def shares_named(
     truth: Sequence[tuple[str, ...]], inferred: Sequence[tuple[str, ...]], owners: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return how probably the right person is named by each inferred set.
+    """Return the probability that the right person is named from each inferred set.
 
     Parameters
     ----------
     truth : sequence of tuple of str, length P
         The true set of each person, which the attacker knows.
     inferred : sequence of tuple of str, length n
-        Inferred sets, with as many attributes.
+        Inferred sets, with equally many attributes.
     owners : array_like of int of shape (n,)
-        The person of each, from 0.
+        Index of the person of each set, from 0.
 
     Returns
     -------
@@ -219,7 +222,7 @@ def shares_named(
     [1.0, 0.5]
     """
     if len({*map(len, truth), *map(len, inferred)}) != 1:
-        raise DataError("expected as many attributes in every set")
+        raise DataError("expected equally many attributes in every set")
     counts = Counter(truth)
     known = list(counts)
     n_people = np.array(list(counts.values()))
@@ -239,20 +242,20 @@ def shares_named(
 def inference_risk(
     attacked: ArrayLike, control: ArrayLike, resampling: Resampling | None = None
 ) -> InferenceRisk:
-    """Return what is inferred of people in the data beyond what is inferred of others.
+    """Return how much more is inferred about people in the data than about others.
 
     Parameters
     ----------
     attacked, control : array_like of float of shapes (P,) and (C,)
-        Share of the right inferences about each person, of people in the data and of others: 0 or 1 of each, or a mean
-        over several recordings.
+        Share of right inferences about each person in the data, and about each other person: 0, 1, or a mean over
+        several recordings.
     resampling : Resampling, optional
         Resampling of people for the rates; `Resampling()` by default.
 
     Raises
     ------
     DataError
-        If there is nobody, or a share is not between 0 and 1.
+        If there are no people, or a share is not between 0 and 1.
 
     Examples
     --------
@@ -277,7 +280,7 @@ def _excess(attack: Interval, control: Interval) -> Interval:
     missed = 1 - attack.value
     others = 1 - control.value
     if others < 1e-12:
-        return Interval(note="everything is inferred of the control group too")
+        return Interval(note="everything is inferred about the control group too")
     value = 1 - missed / others
     low = 1 - _ratio_end(missed, 1 - attack.low, others, 1 - control.high, 1.0)
     high = 1 - _ratio_end(missed, 1 - attack.high, others, 1 - control.low, -1.0)
@@ -286,7 +289,7 @@ def _excess(attack: Interval, control: Interval) -> Interval:
 
 
 def _ratio_end(above: float, end: float, below: float, other: float, sign: float) -> float:
-    """Return an end of the interval of a ratio, from the ends of its parts that move it this way."""
+    """Return an end of the interval of a ratio, from the ends of numerator and denominator that belong to it."""
     scale = other * (2 * below - other)
     if scale <= 1e-12:
         return np.inf

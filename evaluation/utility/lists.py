@@ -31,7 +31,7 @@ DEFAULT = Resampling()
 OR_DROP = ", or missing='drop' leaves them out"
 """End of a remedy for missing utterances."""
 
-# the scale on which the error of each measure is nearly normal
+# scale on which the error of each measure is nearly normal
 METHODS = {
     "error_rate": Method("log", lower=0),
     "uar": Method("logit", lower=0, upper=1),
@@ -50,8 +50,8 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     ----------
     path : path
         UTF-8; blank lines, Windows line ends, gzip and a byte order mark are accepted. An utterance may have no words.
-        It is a trn if every line ends with a unique id that has a digit, a hyphen or an underscore; a single
-        line is one only by the extension, since a text may end in brackets.
+        A file is a trn if every line ends with a unique id that has a digit, a hyphen or an underscore. A single line
+        counts as a trn only by its extension, since a text may end in brackets.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
     Raises
     ------
     DataError
-        With file and line: a repeated utterance, an empty file, not UTF-8; all problems at once. If most lines end with
-        an id, but not all, or a trn holds alternatives.
+        With file and line, all at once: a repeated utterance, an empty file, text that is not UTF-8; or if most but not
+        all lines end with an id, or a trn holds alternatives.
     """
     lines = [
         line.strip()
@@ -76,7 +76,9 @@ def read_transcripts(path: str | Path) -> dict[str, str]:
         if len(words) < len(lines):
             text = f"{len(words)} of {len(lines)} lines end with an id of their own, as in sclite's trn"
             raise DataError(
-                text, file=path, remedy="expected all of them, or none: lines 'utterance words'"
+                text,
+                file=path,
+                remedy="expected ids in all lines or in none: lines 'utterance words'",
             )
         if any(map(_ALTERNATIVES.search, words.values())):
             text = "holds alternatives, { one / other }, which are not read"
@@ -110,13 +112,13 @@ def read_recordings(path: str | Path) -> dict[str, Path]:
     ----------
     path : path
         A data directory or the list itself. Files are named absolutely, or relative to the data directory, the current
-        folder, the folder above the data directory or the one above that, in this order; ``data/SET/wav/x.wav`` is also
-        the directory's own ``wav/x.wav`` wherever it was moved.
+        folder, the folder above the data directory or the one above that, in this order; ``data/SET/wav/x.wav`` also
+        stands for the directory's own ``wav/x.wav``, in case it was moved.
 
     Raises
     ------
     DataError
-        As `read_labels`; if a file is missing, or the list holds a shell command, which is never run here.
+        As `read_labels`; if a file is missing, or the list holds a shell command, which is never run.
     """
     path = Path(path)
     if path.is_dir():
@@ -214,20 +216,20 @@ def interval_by_speaker(
     statistic : callable
         Values of the measure, shape (B,), from weights of the speakers, (B, n_speakers).
     n_speakers : int
-        All speakers, from whom resamples are drawn.
+        Number of speakers, from whom resamples are drawn.
     measure : str
         Name in `METHODS`, which gives the scale of the interval.
     resampling : Resampling
         Level of the interval; without resamples there is none.
     minus : callable, optional
-        Such values of another system: the measure is the difference from it, in shared resamples.
+        The same for another system; the result is then the difference from it, in shared resamples.
     n_units, n_trials : int
         See `evaluation.uncertainty.interval`; all speakers count by default.
 
     Returns
     -------
     Interval
-        Without ends but with a note if fewer than two speakers count or there are no resamples.
+        The measure; without ends, but with a note, if fewer than two speakers count or there are no resamples.
     """
     method = METHODS[measure]
     if n_units is None:

@@ -13,11 +13,11 @@ default      lags up to 0.2 s; frames without a counterpart are left out; only f
              10; where there are fewer, or a track is constant, the correlation is undefined: the utterance is left
              out of the mean, and counted
 vpc2022      any lag, by a circular shift; unvoiced frames count as
-             0 Hz, so that the voicing alone correlates; an undefined correlation counts 0
+             0 Hz, so that agreement in voicing alone gives a correlation; an undefined correlation counts 0
 ===========  ========================================================================================================
 
-The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz, `spkver-eval f0` by pYIN: numbers under ``vpc2022``
-follow the challenge in the comparison of tracks, not in the tracks.
+The challenge of 2022 tracks pitch with Praat between 75 and 500 Hz, `spkver-eval f0` by pYIN: under ``vpc2022`` only
+the comparison of tracks follows the challenge, not the tracks themselves.
 
 References
 ----------
@@ -52,12 +52,12 @@ LEAST_VOICED = 10
 
 @dataclass(frozen=True)
 class TrackComparison:
-    """Two tracks compared.
+    """Result of a comparison of two tracks.
 
     Attributes
     ----------
     correlation : float
-        NaN where it is undefined.
+        Correlation; NaN if undefined.
     lag : int
         Frames by which the second track was moved to fit the first.
     voicing_agreement : float
@@ -81,11 +81,11 @@ class PitchCorrelation:
     deviation : float
         Standard deviation over utterances (divided by n, as the challenge does).
     n_utterances, n_undefined : int
-        Utterances, and those among them that are left out because their correlation is undefined.
+        Number of utterances, and of those that are left out because their correlation is undefined.
     voicing_agreement : float
-        Mean over utterances.
+        Mean agreement in voicing over utterances.
     speakers : dict of str to float
-        Mean of each speaker; NaN where all of its utterances are undefined.
+        Mean correlation of each speaker; NaN if undefined for all utterances.
     convention : str
     """
 
@@ -113,7 +113,7 @@ def compare_tracks(
     Parameters
     ----------
     first, second : ndarray of float64 of shape (T1,) and (T2,) [Hz]
-        0 in unvoiced frames.
+        Pitch of each frame; 0 in unvoiced frames.
     convention : {"default", "vpc2022"}
         See the module.
 
@@ -229,18 +229,18 @@ def compare_recordings(
     original, anonymised : mapping of str to Path
         Audio file of each utterance.
     track : function of samples and rate
-        Importable; returns the pitch of every frame in Hz, such as `spkver.features.pitch_track`.
+        An importable function that returns the pitch of every frame in Hz, such as `spkver.features.pitch_track`.
     convention : {"default", "vpc2022"}
         See `evaluation.utility.pitch`.
     jobs : int, optional
         Workers; the result does not depend on it.
     file : path, optional
-        The list of the anonymised ones, for errors.
+        The list of the anonymised recordings, for errors.
 
     Raises
     ------
     DataError
-        If utterances differ, or audio files cannot be read; all of them are named.
+        If utterances differ, or audio files cannot be read; all such files are named.
     """
     lists.check_same(original, anonymised, file=file, items="utterances")
     utterances = sorted(original)
@@ -254,7 +254,7 @@ def compare_recordings(
 
 
 def _best_lag(first: NDArray[Any], second: NDArray[Any], most: int) -> int:
-    """Return the lag, at most `most` frames, with the largest raw cross-correlation; the shortest of several."""
+    """Return the lag, at most `most` frames, with the largest raw cross-correlation; of several, the shortest."""
     lags = np.arange(-len(second) + 1, len(first))
     products = np.correlate(first, second, mode="full")
     allowed = np.flatnonzero(np.abs(lags) <= most)
@@ -267,7 +267,7 @@ def _best_lag(first: NDArray[Any], second: NDArray[Any], most: int) -> int:
 def _stretched(track: NDArray[Any], length: int, *, by_voice: bool) -> NDArray[Any]:
     """Interpolate a track linearly at `length` evenly spaced positions.
 
-    There is no interpolation between voiced and unvoiced frames: there the nearer one counts.
+    Between a voiced and an unvoiced frame the nearer one is used instead.
     """
     if len(track) == length:
         return track

@@ -3,18 +3,18 @@
 Conventions
 -----------
 The UAR of a fold is the mean over classes of the share of its utterances that were recognised; the result is the plain
-mean over folds. Without folds each speaker is one. What counts as a class is where tools differ:
+mean over folds. Without folds each speaker is a fold. Tools differ in which classes they count:
 
 ===========  ========================================================================================================
 convention   rule
 ===========  ========================================================================================================
 default      the classes that the fold's utterances belong to
-vpc2024      those and the classes that were predicted in the fold, which then count 0 (what `recall_score` of
+vpc2024      these, and the classes that were predicted in the fold, whose recall is then 0 (what `recall_score` of
              scikit-learn does with ``average="macro"``); the UAR of a fold is rounded to 3 decimals of percent
 pooled       one fold of all utterances
 ===========  ========================================================================================================
 
-Under a bootstrap of speakers a fold weighs as the mean weight of its speakers, so that a speaker drawn twice
+Under a bootstrap of speakers the weight of a fold is the mean weight of its speakers, so that a speaker drawn twice
 counts as two.
 
 References
@@ -51,7 +51,7 @@ from spkbase.work import one_blas_thread
 Convention = Literal["default", "vpc2024", "pooled"]
 CONVENTIONS: tuple[Convention, ...] = ("default", "vpc2024", "pooled")
 
-_DIGITS = 3  # decimals of per cent, as in the challenge
+_DIGITS = 3  # decimals of rates in per cent, as in the challenge
 
 
 @one_line
@@ -62,7 +62,7 @@ class Confusions:
     Attributes
     ----------
     classes : list of str, length C
-        All that are true or predicted, sorted.
+        All true or predicted classes, sorted.
     speakers : list of str, length P
         Sorted.
     counts : ndarray of float64 of shape (P, C, C)
@@ -234,11 +234,9 @@ def recall_differences(
             first.convention,
             first.fold_names,
         ):
-            raise DataError(
-                "expected the same speakers, folds and convention of systems that are compared"
-            )
+            raise DataError("expected the compared systems to share speakers, folds and convention")
         if _true_counts(other) != _true_counts(first):
-            raise DataError("expected the same utterances of systems that are compared")
+            raise DataError("expected the compared systems to share utterances")
         n_speakers = len(first.speakers)
         of_other = partial(uar, other)
         of_first = partial(uar, first)

@@ -1,7 +1,7 @@
 """Voice similarity matrices, de-identification (DeID) and the gain of voice distinctiveness (G_VD), with intervals.
 
 The similarity of the voices of speakers i and j is the sigmoid of the mean log-likelihood ratio over the trials between
-them, of two different recordings where i = j:
+them, for i = j between two different recordings:
 
     M(i, j) = sigmoid(mean of LLR over the trials of a recording of i and one of j)
 
@@ -12,7 +12,7 @@ against anonymised (oa) and anonymised against anonymised (aa), follow
     DeID = 1 - D(M_oa) / D(M_oo)              1 where nobody is recognised, 0 where nothing was hidden
     G_VD = 10 log10(D(M_aa) / D(M_oo)) dB     0 where voices stay as distinct, below 0 where they become alike
 
-VoicePrivacy 2020 had both, 2022 printed G_VD for each set. LLRs must be calibrated: M takes 0 for no evidence.
+VoicePrivacy 2020 reported both, 2022 printed G_VD for each set. LLRs must be calibrated: for M, 0 means no evidence.
 
 References
 ----------
@@ -52,7 +52,7 @@ RIDGE = 1e-3
 """Keeps the map finite where scores separate the classes without error; see `evaluation.calibration.train_affine`."""
 
 _FOLDS = 5
-# similarities (0 to 1) that differ less are equal: means are rounded
+# similarities (0 to 1) that differ by less count as equal: means are rounded
 _ALIKE = 1e-9
 
 
@@ -73,12 +73,12 @@ def similarity_matrix(
     Returns
     -------
     ndarray of float64 of shape (P, P)
-        From 0 to 1; NaN without a trial.
+        Similarities from 0 to 1; NaN for pairs without a trial.
 
     Raises
     ------
     DataError
-        If shapes or codes do not fit, an LLR is NaN, or infinite ones of a pair contradict each other.
+        If shapes or codes do not fit, an LLR is NaN, or infinite LLRs of a pair contradict each other.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
     matrix : array_like of float of shape (P, P)
         See `similarity_matrix`; cells that are NaN off the diagonal do not count.
     weights : array_like of float of shape (P,), optional
-        How often each speaker counts, once by default; a pair of two counts as often as the product.
+        How often each speaker counts, once by default; a pair counts by the product of both.
 
     Returns
     -------
@@ -129,7 +129,8 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
     Raises
     ------
     DataError
-        If there are fewer than two speakers, a speaker has no trial with itself, or there is no pair of two.
+        If there are fewer than two speakers, a speaker has no trials with themselves, or there is no trial between
+        speakers.
 
     Examples
     --------
@@ -201,11 +202,11 @@ class SimilarityMatrix:
     Attributes
     ----------
     speakers : tuple of str, length P
-        In the order of rows and columns.
+        Names, in the order of rows and columns.
     values : ndarray of float64 of shape (P, P)
         See `similarity_matrix`.
     n_trials : int
-        Numbers of trials in the means.
+        Number of trials in the means.
     """
 
     speakers: tuple[str, ...]
@@ -213,7 +214,7 @@ class SimilarityMatrix:
     n_trials: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the matrix for a report, rounded to a millionth; null without a trial."""
+        """Return the matrix for a report, rounded to a millionth; null for pairs without a trial."""
         rows = []
         for row in self.values.tolist():
             rows.append([None if np.isnan(cell) else round(cell, 6) for cell in row])
@@ -228,11 +229,11 @@ class VoiceSimilarity(Tabular):
     Attributes
     ----------
     matrices : dict of str to SimilarityMatrix
-        By "oo", "oa" and "aa", as far as they are given, of the same speakers.
+        The given ones of "oo", "oa" and "aa", of the same speakers.
     distinctiveness : dict of str to Interval
         D of each matrix.
     deid, gain : Interval
-        DeID, and G_VD in dB; NaN where their matrices are missing, or as `notes` say.
+        DeID, and G_VD in dB; NaN if their matrices are missing or for the reasons in `notes`.
     notes : tuple of str
         Notes on the numbers.
     """
@@ -309,7 +310,7 @@ def matrix_of_voices(
         raise DataError("expected scores of one draw or more, got none")
     if calibration not in CALIBRATIONS:
         raise DataError(
-            f"expected a calibration among {', '.join(CALIBRATIONS)}, got {calibration!r}"
+            f"expected one of the calibrations {', '.join(CALIBRATIONS)}, got {calibration!r}"
         )
     values = np.stack([align(draw, key) for draw in scores])
     speakers = find_speakers(key, model_speakers=model_speakers, segment_speakers=segment_speakers)
@@ -321,7 +322,7 @@ def matrix_of_voices(
         notes.append(f"{int(itself.sum()):,} trials of a recording with itself were left out")
     if other.any():
         notes.append(
-            f"{int(other.sum()):,} trials within a speaker that are no target trials were left out"
+            f"{int(other.sum()):,} trials within a speaker that are not target trials were left out"
         )
     kept = ~itself & ~other
     values = values[:, kept]
@@ -340,7 +341,7 @@ def matrix_of_voices(
             ranked = sort_scores(draw[is_same], draw[~is_same])
             draw = ranked.laplace_blocks.per_score()[np.searchsorted(ranked.thresholds, draw)]
         else:
-            sort_ratios(draw[is_same], draw[~is_same])  # called for its warning
+            sort_ratios(draw[is_same], draw[~is_same])  # called only for its warning
         llrs.append(draw)
     llr = np.mean(llrs, axis=0)
     first = speakers.models
@@ -371,7 +372,7 @@ def _check_speakers(
         text = f"expected {_FOLDS} speakers or more to train a calibration on others, got {used}"
         raise DataError(
             text,
-            remedy="calibrate the scores elsewhere, or by isotonic regression on the same trials",
+            remedy="calibrate the scores on other data, or by isotonic regression on the same trials",
         )
 
 
@@ -386,13 +387,13 @@ def compare_voices(
     Parameters
     ----------
     matrices : mapping of str to SimilarityMatrix
-        "oo", and "oa" or "aa" or both. Speakers that one of them does not know, or has no trial of with themselves, are
-        left out of all, with a note.
+        "oo", and "oa" or "aa" or both. Speakers that are missing from one of them, or lack trials with themselves
+        there, are left out of all, with a note.
     resampling : Resampling, optional
         Intervals by a bootstrap of speakers, shared by the matrices: Student's t on the linear scale (in dB for G_VD).
         The calibration is not repeated for each resample, and the coverage of these intervals was not studied.
     notes : tuple of str
-        Further notes to hand on.
+        Further notes for the result.
 
     Raises
     ------
@@ -451,13 +452,13 @@ def _implausible(
         )
     elif values.get("aa") == 0:
         notes.append("anonymised voices are all alike: D(M_aa) is 0, so that G_VD is -inf")
-    # own trials never count in both directions
+    # trials of a speaker with themselves are never counted in both directions
     own = {name: logit(np.diagonal(matrix.values)) for name, matrix in matrices.items()}
     for first, second in combinations(own, 2):
         if np.isfinite(own[first]).all() and np.allclose(
             own[first], own[second], rtol=0.0, atol=1e-6
         ):
-            notes.append(f"M_{first} and M_{second} are the same: was a file given twice?")
+            notes.append(f"M_{first} and M_{second} are equal: was a file given twice?")
     if values.get("gain", 0.0) > 0:
         notes.append(
             "anonymised voices are more distinct than original ones: were the files swapped?"

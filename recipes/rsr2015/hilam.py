@@ -5,7 +5,7 @@
 
 DIR is the root of RSR2015 (it holds sph/ and key/), or the word "simulated". A score is the log-likelihood of the best
 path through the states minus that of the background's mixture (`hilam`), or of the speaker's own mixture
-(`hilam-text`), which asks for the text alone. The text is also judged by hidden Markov models of the background
+(`hilam-text`), which verifies only the text. The text is also judged by hidden Markov models of the background
 (`text`).
 
 Example:

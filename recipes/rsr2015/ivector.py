@@ -29,7 +29,9 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     ubm = None
     statistics = {}
     vectors = {}
-    if "vectors" in given:  # vectors of networks, say, need neither a mixture nor a matrix
+    if (
+        "vectors" in given
+    ):  # given vectors, such as those of networks, need neither a mixture nor a matrix
         for name, idmap in maps.items():
             vectors[name] = pipeline.given_vectors(run, name, given["vectors"], idmap)
     else:
@@ -42,7 +44,7 @@ def ivector(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
                 run, name, ubm, frames, idmap, file=ready.get(name)
             )
         if frames is not None:
-            frames.release()  # gigabytes that are not needed below
+            frames.release()  # frees gigabytes that are not needed below
         matrix = pipeline.total_variability(
             run, ubm, statistics["training"], config.total_variability
         )

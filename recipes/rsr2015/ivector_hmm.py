@@ -1,4 +1,5 @@
-"""i-vectors of hidden Markov models on RSR2015: statistics by state, without what is said, and a backend for each word.
+"""i-vectors of hidden Markov models on RSR2015: statistics by state without the effect of the text, and a backend for
+each word.
 
     python recipes/rsr2015/ivector_hmm.py --corpus DIR --output DIR [--config FILE] [--set KEY=VALUE]... [--jobs N]
                                           [--force] [--only STAGE | --until STAGE]

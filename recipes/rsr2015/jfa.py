@@ -34,7 +34,7 @@ def jfa(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     for name, idmap in maps.items():
         statistics[name] = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
     if frames is not None:
-        frames.release()  # gigabytes that are not needed below
+        frames.release()  # frees gigabytes that are not needed below
     factors = pipeline.joint_factors(run, ubm, statistics["training"], config.joint_factors)
     scores = pipeline.joint_factor_scores(run, "jfa", factors, statistics, lists.key.trials())
     return rsr2015.report("rsr2015/jfa", run, config, lists, ubm, {"jfa": scores})

@@ -33,7 +33,7 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
     ubm = None
     vectors = {}
     ready = given.get("statistics", {})
-    if "supervectors" in given:  # SIDEKIT, or another run, has done the earlier stages
+    if "supervectors" in given:  # SIDEKIT or another run has done the earlier stages
         for name, idmap in maps.items():
             vectors[name] = pipeline.given_supervectors(
                 run, name, given["supervectors"][name], idmap
@@ -46,7 +46,7 @@ def svm_gmm(run: runs.Run, corpus: Path, config: rsr2015.RecipeConfig) -> str:
             statistics = pipeline.statistics(run, name, ubm, frames, idmap, file=ready.get(name))
             vectors[name] = pipeline.supervectors(run, name, ubm, statistics, config.map)
         if frames is not None:
-            frames.release()  # gigabytes that are not needed below
+            frames.release()  # frees gigabytes that are not needed below
 
     systems = {}
     system = partial(

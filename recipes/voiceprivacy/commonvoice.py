@@ -13,7 +13,7 @@ file in the output                 content
 ================================== =================================================================================
 ``data/``                          data directories of both sides, original and anonymised
 ``vectors/EXTRACTOR/ANONYMISER/``  embeddings
-``linkability/EXTRACTOR/...``      results of each condition, as of ``spkver-eval linkability``
+``linkability/EXTRACTOR/...``      results of each condition, as from ``spkver-eval linkability``
 ``linkability.csv``                the first rank of all conditions, with intervals over speakers
 ================================== =================================================================================
 """
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 ORIGINAL = "original"
 NOTHING = "none"  # the anonymiser that changes nothing
-SIDES = {"enrolment": 0, "trials": 1}  # added to the seed, so that no draw is shared
+SIDES = {"enrolment": 0, "trials": 1}  # added to the seed, so that the sides share no draw
 COLUMNS = {"extractor": "", "anonymiser": "", "utterances": "", "enrolled": "", "trials": ""}
 RATES = {"rank 1": ".4f", "low": ".4f", "high": ".4f", "chance": ".4f"}
 
@@ -56,7 +56,7 @@ Sides = Mapping[str, DataDir]
 
 
 def read_lists(clips: Path, lists: Mapping[str, Path], folder: Path, columns: str) -> Sides:
-    """Write a data directory of each side, and check that no recording is on both, and every speaker is enrolled."""
+    """Write a data directory of each side, and check that they share no recording and every speaker is enrolled."""
     header = [name.strip() for name in columns.split(",") if name.strip()]
     sides = {}
     for side, table in lists.items():
@@ -69,7 +69,7 @@ def read_lists(clips: Path, lists: Mapping[str, Path], folder: Path, columns: st
     shared = sorted(sides["enrolment"].recordings.keys() & sides["trials"].recordings.keys())
     if shared:
         raise DataError(
-            f"{len(shared)} recordings are in the list of enrolment too: {few(shared)}",
+            f"{len(shared)} recordings are also in the enrolment list: {few(shared)}",
             file=lists["trials"],
             remedy="give each recording to one side",
         )
@@ -77,7 +77,7 @@ def read_lists(clips: Path, lists: Mapping[str, Path], folder: Path, columns: st
     strangers = sorted(set(sides["trials"].speakers.values()) - enrolled)
     if strangers:
         raise DataError(
-            f"{len(strangers)} speakers are not in the list of enrolment: {few(strangers)}",
+            f"{len(strangers)} speakers are not in the enrolment list: {few(strangers)}",
             file=lists["trials"],
             remedy="enrol them, or leave their lines out",
         )
@@ -98,7 +98,7 @@ def anonymise(sides: Sides, name: str, *, seed: int, jobs: int | None) -> Sides:
 
 
 def link_anonymised(sides: Sides, name: str, folder: Path, *, jobs: int | None) -> Sides:
-    """Return both sides of speech that was anonymised elsewhere; every recording has to be there."""
+    """Return both sides of speech that was anonymised elsewhere; every recording must exist."""
     suffix = f"_{folder_name(name)}"
     parent = sides["trials"].path.parent
     linked = link_twins(sides.values(), folder, parent, suffix)
@@ -112,7 +112,7 @@ def link_anonymised(sides: Sides, name: str, folder: Path, *, jobs: int | None) 
 
 
 def folder_name(name: str) -> str:
-    """Return the name of an anonymiser or an extractor without what folders' names may not hold."""
+    """Return the name of an anonymiser or an extractor without characters that folder names may not contain."""
     return "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in name)
 
 
@@ -162,7 +162,7 @@ def parse_anonymised(texts: Sequence[str]) -> dict[str, Path]:
 
 
 def parse_utterances(text: str) -> list[Any]:
-    """Return numbers of utterances of a trial, of text such as 1,3,all."""
+    """Return numbers of utterances in a trial from a text such as 1,3,all."""
     numbers: list[Any] = []
     for word in text.split(","):
         if word.strip() == "all":
@@ -170,7 +170,7 @@ def parse_utterances(text: str) -> list[Any]:
         elif word.strip().isdecimal() and int(word) > 0:
             numbers.append(int(word))
         else:
-            raise ConfigError(f"--utterances {text}: expected numbers and all, such as 1,3,5")
+            raise ConfigError(f"--utterances {text}: expected numbers or all, such as 1,3,5")
     return numbers
 
 

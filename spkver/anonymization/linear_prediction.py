@@ -1,7 +1,7 @@
 """Linear prediction of many frames at once: time along the first axis, frames along the second.
 
-All operations are element by element over the frames, so a frame gives the same bits whatever the other
-frames are, as long as there are any: sums over one frame alone would run along time, in another order.
+All operations are elementwise over the frames, so the result of a frame does not depend on the others, to the bit, as
+long as there are others: sums over a single frame would run along time, in another order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BURG_FRAMES = 256
 _FILTER_FRAMES = 512
 _FILTER_SAMPLES = 32
 _TINY = np.finfo(np.float64).tiny
-# Share of a frame's energy that is not predicted, below which correlations are not exact enough.
+# If a smaller share of a frame's energy is left unpredicted, correlations are not exact enough.
 _PREDICTABLE = 1e-5
 
 
@@ -25,7 +25,7 @@ def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
 
     The sums over prediction errors follow from the frame's correlations and some samples at its ends, and each order
     follows from the one before [2]_: a fifth of the work. Frames that are predicted almost perfectly (tones, digital
-    silence) leave little of large sums and go through the lattice.
+    silence) leave small differences of large sums; for them the lattice is used.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def burg(frames: NDArray[np.float64], order: int) -> NDArray[np.float64]:
         unpredicted[some] = _by_correlations(frames[:, some], coefficients[:, some])
     bad = np.flatnonzero(~(unpredicted > _PREDICTABLE))
     if len(bad):
-        twice = np.resize(bad, max(2, len(bad)))  # one alone is repeated
+        twice = np.resize(bad, max(2, len(bad)))  # a single frame is repeated
         again = np.empty((order + 1, len(twice)))
         for some in _pieces(len(twice), _BURG_FRAMES):
             again[:, some] = _by_lattice(frames[:, twice[some]], order)
@@ -71,7 +71,7 @@ def pole_zero(
     order = len(zeros) - 1
     n = len(frames)
     for some in _pieces(frames.shape[1], _FILTER_FRAMES):
-        # one sum for each sample: inputs and outputs stand by turns in `history`, some samples at a time
+        # one sum for each sample: inputs and outputs alternate in `history`, which holds some samples at a time
         weights = np.empty((2 * order + 1, some.stop - some.start))
         weights[::2] = zeros[::-1, some]
         weights[1::2] = -poles[:0:-1, some]
@@ -90,7 +90,7 @@ def _pieces(n_frames: int, size: int) -> list[slice]:
     """Return slices of at most `size` + 1 frames, none of a single frame."""
     if n_frames < 2:
         raise ValueError(
-            "one frame alone: repeat it, so that its sums are taken as those of others are"
+            "repeat a single frame, so that its sums are taken in the same order as for several"
         )
     starts = range(0, n_frames - 1, size)
     return list(map(slice, starts, [*starts[1:], n_frames]))
@@ -119,7 +119,7 @@ def _by_correlations(
     image[0] = correlation[0] - first[0] ** 2 - last[0] ** 2
     image[1] = row[0] = correlation[1]
     energy = image[0].copy()
-    with np.errstate(all="ignore"):  # what overflows goes through the lattice
+    with np.errstate(all="ignore"):  # frames that overflow are left to the lattice
         for m in range(1, order + 1):
             a = coefficients[:m]
             power = np.einsum("kf,kf->f", a, image[:m])

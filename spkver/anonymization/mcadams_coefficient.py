@@ -1,4 +1,4 @@
-"""The McAdams coefficient: the poles of linear prediction are rotated, formants move and pitch stays."""
+"""The McAdams coefficient: the poles of linear prediction are rotated, so that formants move but pitch does not."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from spkver.anonymization.linear_prediction import burg, pole_zero
 from spkver.anonymization.polynomials import Factors, product, quadratic_factors
 
 ORDER = 20
-_WINDOW = 0.020  # s
-_SHIFT = 0.010  # s
+_WINDOW = 0.020  # seconds
+_SHIFT = 0.010  # seconds
 # added to samples and to windowed frames, so that silence can be predicted
 _EPS = np.finfo(np.float32).eps
 _FULL_SCALE = 32766
-# Factor on the radius of a pole that the inverse would rotate beyond pi. Of 0, .3, .5, .6 and .8 it gave the spectra
-# nearest to the original ones on both backgrounds of the README, over alpha of .5 to .9.
+# Factor on the radius of a pole that the inverse would rotate beyond pi. Among 0, .3, .5, .6 and .8, this one gave
+# spectra nearest to the originals on both backgrounds of the README, for alpha from .5 to .9.
 _BEYOND = 0.5
-_FRAMES = 1024  # at once: many for each array operation, few enough for the cache
+_FRAMES = 1024  # frames processed at once: many for each array operation, few enough for the cache
 
 
 def turn_poles(
@@ -35,14 +35,14 @@ def turn_poles(
     """Anonymise each signal by its own McAdams coefficient: baseline B2 of VoicePrivacy 2020 to 2026.
 
     The angles of the poles of linear prediction are raised to the power alpha. Outputs are peak-normalised multiples of
-    1/32768; silence for silence.
+    1/32768; silence gives silence.
 
-    Several short signals are faster together; each gets the same bits as alone.
+    Several short signals are processed faster together, each with the same result, to the bit, as alone.
 
-    *Back*, a pole at the angle w is rotated to w**(1 / alpha), where it came from. No pole of speech came from beyond
-    pi: a pole that would go there is an artefact of the prediction (after alpha < 1 speech has no resonances above
-    pi**alpha, but the prediction has poles there). It goes to pi, with half its radius: at its folded angle, or with
-    its full radius, it would be louder than the speech.
+    With `back`, a pole at the angle w is rotated to w**(1 / alpha), its original angle. A pole that would be rotated
+    beyond pi is an artefact of the prediction (after alpha < 1 speech has no resonances above pi**alpha, but the
+    prediction has poles there). It is placed at pi, with half its radius: at its folded angle, or with its full radius,
+    it would be louder than the speech.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ def turn_poles(
     Returns
     -------
     list
-        For each signal its output, or a DataError: not one complete frame of 20 ms, or a rate too low for the order.
+        For each signal its output, or a DataError if it has no complete frame of 20 ms or its rate is too low for the
+        order.
 
     References
     ----------
@@ -112,7 +113,7 @@ class _Framed:
         self.output = np.zeros(max(len(samples), (len(self.frames) + self.apart) * self.shift))
 
     def add(self, frames: NDArray[np.float64], start: int) -> None:
-        """Overlap-add changed frames, (n, F), from frame `start` on; those that do not overlap are added at once."""
+        """Overlap-add changed frames, (n, F), from frame `start` on; frames that do not overlap are added at once."""
         frames *= self.window
         for first in range(min(self.apart, frames.shape[1])):
             some = frames.T[first :: self.apart]
@@ -167,7 +168,7 @@ def _turn_block(
     exponents = np.pad(exponents, (0, int(alone)))
     frames += _EPS
     polynomials = burg(frames, ORDER)
-    frames -= _EPS  # the constant is for the prediction only
+    frames -= _EPS  # the constant serves only the prediction
     p, q = quadratic_factors(polynomials)
     poles = product(*_raised(p, q, exponents, back))
     pole_zero(polynomials, poles, frames)
@@ -179,7 +180,10 @@ def _turn_block(
 def _raised(
     p: NDArray[np.float64], q: NDArray[np.float64], exponents: NDArray[np.float64], back: bool
 ) -> Factors:
-    """Return factors, (m, F) each, with the angles of complex poles raised to powers, (F,); see `turn_poles`."""
+    """Return quadratic factors, (m, F) each, with the angles of complex poles raised to the powers (F,).
+
+    See `turn_poles`.
+    """
     complex_pair = q > p * p / 4
     angle = np.arctan2(np.sqrt(np.maximum(q - p * p / 4, 0)), -p / 2) ** exponents
     if back:

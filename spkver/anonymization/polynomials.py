@@ -17,16 +17,16 @@ from spkbase.work import one_blas_thread
 Factors = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 _ITERATIONS = 24
-# Corrections at which to stop: the error behind is about the square of this.
+# Size of the corrections at which to stop: the remaining error is about its square.
 _CORRECTION = 1e-6
-# Starts are rough: longer steps throw roots far out, from where they come back slowly.
+# Starting points are rough: longer steps would throw roots far out, from where they return slowly.
 _LONGEST_STEP = 0.25
-# Relative error of the coefficients that the factors multiply to.
+# Relative error of the coefficients of the product of the factors.
 _PRODUCT_ERROR = 1e-9
 _START_RADIUS = 0.95
-# Finished polynomials are iterated on in vain until they are so many that moving the others pays.
+# Finished polynomials are iterated further, in vain, until there are so many that copying the others is worthwhile.
 _WORTH_MOVING = 0.8
-# denser towards -1 and 1, where real roots gather
+# points denser towards -1 and 1, where real roots gather
 _GRID = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 24))
 
 
@@ -36,7 +36,7 @@ def quadratic_factors(polynomials: NDArray[np.float64]) -> Factors:
     Parameters
     ----------
     polynomials : ndarray of shape (2 m + 1, F)
-        Coefficients of F polynomials by falling powers; the first is 1.
+        Coefficients of F polynomials in descending powers; the first is 1.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def product(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float6
 
 @one_blas_thread()
 def factors_by_eigenvalues(polynomials: NDArray[np.float64]) -> Factors:
-    """Factor polynomials as `quadratic_factors` does, by the eigenvalues of companion matrices; slow and reliable."""
+    """Factor polynomials as `quadratic_factors` does, by the eigenvalues of companion matrices; slow but reliable."""
     degree = len(polynomials) - 1
     n_frames = polynomials.shape[1]
     companion = np.zeros((n_frames, degree, degree))
@@ -92,7 +92,7 @@ def factors_by_eigenvalues(polynomials: NDArray[np.float64]) -> Factors:
 def _iterate(polynomials: NDArray[np.float64]) -> Factors:
     """Improve factors until their corrections are small; NaN if they do not become small.
 
-    Each polynomial stops at its own time, so that its factors do not depend on the polynomials beside it.
+    Each polynomial stops separately, so that its factors do not depend on the other polynomials.
     """
     p, q = _start(polynomials)
     final_p = np.full(p.shape, np.nan)
@@ -100,7 +100,7 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
     columns = np.arange(p.shape[1])
     waiting = np.ones(len(columns), bool)
     for _ in range(_ITERATIONS):
-        # equal factors divide by zero; the step is then a short one
+        # equal factors divide by zero; a short step is then taken
         with np.errstate(all="ignore"):
             size = _improve(polynomials, p, q)
         done = np.flatnonzero(waiting & (size < _CORRECTION))
@@ -122,7 +122,7 @@ def _iterate(polynomials: NDArray[np.float64]) -> Factors:
 def _start(polynomials: NDArray[np.float64]) -> Factors:
     """Return first factors: a pair of real roots for two sign changes on the real axis, the others around a circle.
 
-    Without the right number of real roots the iteration has to pass through a double root, and most often fails.
+    With a wrong number of real roots the iteration must pass through a double root, and usually fails.
     """
     n_factors = len(polynomials) // 2
     n_frames = polynomials.shape[1]
@@ -180,7 +180,7 @@ def _improve(
     for shift in range(2, n_factors):
         c = twice_q[shift : shift + n_factors] - q
         d = twice_p[shift : shift + n_factors] - p
-        square = t * d  # of z squared, which is -p z - q
+        square = t * d  # from z squared, which is -p z - q
         next_s = s * c - q * square
         t = s * d + t * c - p * square
         s = next_s

@@ -1,8 +1,8 @@
-"""Pseudo-speakers in vector space: which voice an anonymiser puts in place of the speaker's, without any synthesis.
+"""Pseudo-speakers in vector space: the voices that an anonymiser substitutes for speakers, without any synthesis.
 
 Baseline B1 of the VoicePrivacy Challenges replaces the x-vector of a speaker or an utterance: the speakers of a pool
 that are farthest from it are candidates, some of them are drawn, and their mean is the new voice. A synthesiser then
-speaks with it. Scored like the vectors of recordings, the new vectors show what the choice of voices reveals: a
+speaks with that voice. Scored like the vectors of recordings, the new vectors show what the choice of voices reveals: a
 synthesiser that renders them faithfully cannot be more private, and other traits of the speaker that it lets through
 (prosody, words, noise) come on top. An inexact synthesiser may blur them.
 
@@ -67,16 +67,16 @@ def cosine_affinities(
 def farthest_voices(
     affinities: NDArray[np.float64], allowed: NDArray[np.bool_], count: int
 ) -> NDArray[np.int64]:
-    """Return the rows of a pool with the lowest affinities, in ascending order; of equal ones the first rows.
+    """Return the rows of a pool with the lowest affinities, in ascending order; of equal affinities, the first rows.
 
     Parameters
     ----------
     affinities : ndarray of shape (P,)
         Affinity of a source with each voice of the pool, such as log-likelihood ratios of a PLDA.
     allowed : ndarray of bool of shape (P,)
-        Which voices may be chosen.
+        Whether each voice may be chosen.
     count : int
-        How many.
+        Number of voices to choose.
 
     Returns
     -------
@@ -136,20 +136,22 @@ class PseudoSpeakerRules:
     Attributes
     ----------
     distance : {"plda", "cosine"}
-        Measure of affinity, small between voices far apart: a log-likelihood ratio, or the cosine.
+        Measure of affinity, which is small for voices that are far apart: a log-likelihood ratio, or the cosine.
     sex : {"same", "other", "random", "any"}
         Sex of the voices relative to the source speaker's; "random" draws one for each pseudo-speaker, "any" needs no
         sexes.
     level : {"speaker", "utterance"}
-        One pseudo-speaker for all utterances of a speaker, chosen by the mean of their vectors, or one for each.
+        "speaker": one pseudo-speaker for all utterances of a speaker, chosen by the mean of their vectors; "utterance":
+        one for each.
     farthest : int
-        How many of the voices farthest away are candidates.
+        Number of farthest voices that are candidates.
     mean_of : int
-        How many of the candidates are drawn and averaged.
+        Number of candidates that are drawn and averaged.
     seed : int
         Seed of all draws, which depend only on it and on the id of the speaker or utterance.
     draws : int
-        Realisations of each vector, for sets that attackers learn from; ids of further ones end with -draw2 and so on.
+        Number of realisations of each vector, for sets that attackers learn from; the ids of further ones end in -draw2
+        and so on.
     """
 
     distance: str = "plda"
@@ -196,10 +198,10 @@ def anonymize_embeddings(
         Embeddings of other speakers.
     rules : PseudoSpeakerRules, optional
     sexes : mapping of str to str, optional
-        "f" or "m" of the speakers of both; needed unless `rules.sex` is "any".
+        Sex, "f" or "m", of the speakers of both sets; required unless `rules.sex` is "any".
     backend : Backend, optional
-        Its score of a source and a voice is their affinity; by default a PLDA that is trained on the pool
-        (`PLDA_CHAIN`). Not with the cosine.
+        Backend whose score of a source and a voice is their affinity; by default a PLDA that is trained on the pool
+        (`PLDA_CHAIN`). Not allowed with the cosine.
 
     Returns
     -------
@@ -265,21 +267,21 @@ def _check(
     problems = Problems()
     if backend is not None and rules.distance == "cosine":
         raise ConfigError(
-            "a backend is given, and the distance is the cosine", remedy="choose distance='plda'"
+            "a backend is given, but the distance is the cosine", remedy="choose distance='plda'"
         )
     for vectors in (source, pool):
         with problems.noted():
             vectors.norms()
     if source.vectors.shape[1] != pool.vectors.shape[1]:
         text = f"vectors of {source.vectors.shape[1]} dimensions, and {pool.vectors.shape[1]} in the pool"
-        problems.add(text, file=pool.source or None, remedy="extract both with one network")
+        problems.add(text, file=pool.source or None, remedy="extract both with the same network")
     shared = sorted(set(source.speakers) & set(pool.speakers))
     if shared:
         text = f"{len(shared)} speakers of the source are in the pool: {few(shared)}"
         problems.add(
             text,
             file=pool.source or None,
-            remedy="leave them out: voices must be those of other speakers",
+            remedy="leave them out: voices must belong to other speakers",
         )
     if rules.sex != "any":
         unknown = sorted({*source.speakers, *pool.speakers} - sexes.keys())

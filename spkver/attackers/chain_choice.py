@@ -1,7 +1,7 @@
-"""The backend of vector attackers: a chain that is chosen and trained on background speakers alone.
+"""The backend of vector attackers: a chain that is chosen and trained only on background speakers.
 
-Background speakers are dealt into folds (`spkver.attackers.folds`); the simplest chain that no other beats on speakers
-that it was not trained on is used (`choose_chain`).
+Background speakers are dealt into folds (`spkver.attackers.folds`); the simplest chain that is not clearly worse than
+the best, on speakers that it was not trained on, is used (`choose_chain`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ADAPTED_COSINE = "adapted_cosine"
 """See `spkver.backend.adapted_cosine_scores`."""
 SELF_TRAINED_PLDA = "self_trained_plda"
 """See `spkver.backend.self_trained_scores` and `shifted_self_trained_scores`."""
-# scorers that adapt to the models of a list alone
+# scorers that adapt only to the models of a list
 SINGLE_TEST_COSINE = "single_test_cosine"
 """See `spkver.backend.adapted_cosine_scores`."""
 ENROLLED_PLDA = "enrolled_plda"
@@ -68,9 +68,9 @@ NORM_SPEAKERS = 30
 _WCCN = f"wccn: {SHRINK}"
 _WHITEN = f"whiten: {{shrink: {SHRINK}}}"
 _RANKS = (50, 100, 150)
-# of the calibration for Cllr: without it, there is no finite one for folds without errors
+# ridge of the calibration for Cllr: without it, folds without errors would have no finite calibration
 _RIDGE = 0.01
-_COHORT = 20  # speakers that an adaptive cohort needs
+_COHORT = 20  # fewest speakers for an adaptive cohort
 _METHOD = 3  # version of the choice
 
 
@@ -98,15 +98,15 @@ def simplest_of_best(
 
     Let e[s, k] be the error of system s in fold k, and b the system with the least mean error (the first of equals).
     The mean over folds of d[k] = e[s, k] - e[b, k] is compared with std(d) / sqrt(n), std with K - 1, or with
-    `resolution` where that is more.
+    `resolution` if that is larger.
 
     Parameters
     ----------
     errors : ndarray of shape (S, K)
-        From the simplest system to the most complex; NaN where one could not be trained.
+        Errors, from the simplest system to the most complex; NaN if one could not be trained.
     n_independent : float, optional
-        Number n of independent folds; K by default. Folds that share speakers are worth as many as their distinct
-        speakers would fill.
+        Number n of independent folds; K by default. Folds that share speakers count as the number of folds that their
+        distinct speakers would fill.
     resolution : float
         Change of an error rate by a single error.
 
@@ -129,7 +129,7 @@ def simplest_of_best(
     spread = np.zeros(len(errors))
     if n_folds > 1:
         spread = differences.std(axis=1, ddof=1) / np.sqrt(n_independent or n_folds)
-    # both sides are sums of few numbers: equal ones may differ in the last bits
+    # both sides are sums of few numbers: equal sums may differ in the last bits
     allowed = np.maximum(spread, resolution) * (1 + 1e-9) + 1e-12
     return int(np.flatnonzero(np.isfinite(means) & (differences.mean(axis=1) <= allowed))[0])
 
@@ -142,9 +142,9 @@ def standard_chains(dimension: int, n_speakers: int, most_vectors: int) -> list[
     dimension : int
         Dimension of the vectors.
     n_speakers : int
-        Training speakers of the smallest fold: LDA's ranks are below it.
+        Training speakers of the smallest fold: LDA's ranks are lower than this.
     most_vectors : int
-        Most vectors of a speaker; with one, steps that learn from their variation are left out.
+        Largest number of vectors of a speaker; with one, steps that learn from their variation are left out.
 
     Examples
     --------
@@ -199,9 +199,9 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
     Returns
     -------
     dict
-        `chain`; `eer` and `cllr`, one a fold (Cllr in bits, of scores that are calibrated on the other folds; None for
-        a single fold), and `no_slope`, the numbers of the folds where this calibration would have a negative slope, so
-        that it has none; or `why`, the reason it cannot be trained.
+        `chain`; `eer` and `cllr`, one per fold (Cllr in bits, after calibration on the other folds; None for a single
+        fold), and `no_slope`, the numbers of the folds whose calibration is omitted because its slope would be
+        negative; or `why`, the reason that the chain cannot be trained.
     """
     shown = format_chain(parse_chain(chain))
     values: list[NDArray[np.float64]] = []
@@ -237,9 +237,9 @@ def choose_chain(
     Parameters
     ----------
     chains : sequence of str
-        From the simplest on.
+        Chains, the simplest first.
     folds : sequence of FoldVectors
-        Without any, the first chain is used.
+        If there are none, the first chain is used.
     seed, jobs
 
     Returns
@@ -251,7 +251,7 @@ def choose_chain(
     Raises
     ------
     DataError
-        If none can be trained.
+        If no chain can be trained.
     """
     if not folds:
         shown = list(map(format_chain, map(parse_chain, chains)))
@@ -269,7 +269,7 @@ def choose_chain(
         )
     resolution = 1 / sum(int(fold.key.is_target.sum()) for fold in folds)
     tested = [set(fold.enrolled.speakers) for fold in folds]
-    # K where no two share a speaker
+    # K if no two folds share a speaker
     n_independent = len(folds) * len(set.union(*tested)) / sum(map(len, tested))
     chosen = simplest_of_best(errors, n_independent=n_independent, resolution=resolution)
     best = int(np.argmin(np.where(np.isnan(errors).any(axis=1), np.inf, errors.mean(axis=1))))
@@ -300,13 +300,13 @@ class BackendChoice:
     chains : tuple of str
         Chains to choose from, simplest first, as ``spkver backend train --chain`` takes them; empty: `standard_chains`.
     folds : int
-        Folds that background speakers are dealt into, see `background_folds`.
+        Number of folds into which background speakers are dealt, see `background_folds`.
     enrolled : int
-        Recordings of a model in the trials of these folds.
+        Number of recordings of a model in the trials of these folds.
     utterances : int or None
-        Recordings of the training set to use at most, all versions counted, see `limited`; None takes all.
+        Largest number of recordings of the training set to use, all versions counted, see `limited`; None takes all.
     adapted : {"", "adapted_cosine", "self_trained_plda", "single_test_cosine", "enrolled_plda"}
-        Scorer that adapts to the whole list of trials, or to its models alone; then `adapted_chains` replace
+        Scorer that adapts to the whole list of trials, or only to its models; then `adapted_chains` replace
         `standard_chains`. See `spkver.backend.adapted_cosine_scores`.
     """
 
@@ -330,11 +330,11 @@ class BackendChoice:
 
     @property
     def level(self) -> str:
-        """What an attacker with such a backend looks at, see `evaluation.trials.LEVELS`."""
+        """The level of knowledge of an attacker with such a backend, see `evaluation.trials.LEVELS`."""
         return level_of((self.adapted, *self.chains))
 
     def on(self, on_anonymised: bool) -> BackendChoice:
-        """Return the choice on a training set: a PLDA of the enrolled also learns from an anonymised one."""
+        """Return the choice for a training set: an enrolled PLDA also learns from it if it is anonymised."""
         if self.adapted not in PLDA_SCORERS or self.chains:
             return self
         if on_anonymised:
@@ -348,7 +348,7 @@ class BackendChoice:
 
 
 def level_of(chains: Sequence[str]) -> str:
-    """Return what a backend by some chains looks at, see `evaluation.trials.LEVELS`."""
+    """Return the level of knowledge of a backend with the given chains, see `evaluation.trials.LEVELS`."""
     for scorer, level in _LEVELS.items():
         if any(scorer in chain for chain in chains):
             return level
@@ -356,13 +356,13 @@ def level_of(chains: Sequence[str]) -> str:
 
 
 def check_chains(chains: Sequence[str]) -> None:
-    """Raise ConfigError if a chain is invalid, or needs vectors of another domain, which attackers do not have."""
+    """Raise ConfigError if a chain is invalid, or needs vectors of another domain, which attackers lack."""
     for chain in chains:
         adapting = [step.name for step in parse_chain(chain) if "adapt" in step.needs]
         if adapting:
             text = f"chain {chain!r}: {adapting[0]} adapts to vectors of another domain, and there are none"
             raise ConfigError(
-                text, remedy="leave it out: an attacker learns from its training set alone"
+                text, remedy="leave it out: an attacker learns only from its training set"
             )
 
 
@@ -387,7 +387,7 @@ def fitting_chain(
     if n_speakers < NORM_SPEAKERS:
         too_few.add("snorm")
     parsed = list(map(parse_chain, chains))
-    for chain in parsed:  # if none is trainable, the last one stays
+    for chain in parsed:  # if no chain can be trained, the last one remains
         if too_few.isdisjoint(step.name for step in chain):
             break
     if chain != parsed[0]:
@@ -438,7 +438,7 @@ def fit_first_chain(
     -------
     backend : Backend
     chosen : dict
-        As of `choose_backend`, without folds.
+        As in `choose_backend`, without folds.
     """
     chain = fitting_chain(name, chains, sessions, sum(map(len, training)))
     shown = format_chain(chain)
@@ -520,12 +520,12 @@ def choose_backend(
 
 
 def _deal_folds(choice: BackendChoice, training: Sequence[DataDir], seed: int) -> list[Fold]:
-    """Return folds of a training set; few speakers are dealt several times."""
+    """Return folds of a training set; if there are few speakers, they are dealt several times."""
     folds: list[Fold] = []
     for dealt in range(choice.folds):
         if dealt > 0 and not 0 < len(folds) < choice.folds:
             continue
-        # the same speakers again would count their errors twice
+        # dealing the same speakers again would count their errors twice
         known = {fold.speakers for fold in folds}
         for fold in background_folds(
             training, seed=seed + dealt, folds=choice.folds, enrolled=choice.enrolled

@@ -69,7 +69,8 @@ _SVM = {**_SHARED, "chains": ["[centre, nap: 20, length, svm: {balanced: true, m
 PRESETS: dict[str, dict[str, Any]] = {
     "gmm-ubm": _SHARED,
     "gmm-svm": _SVM,
-    # an anonymiser changes the mean of the cepstra most: without it, original and anonymised speech are comparable
+    # an anonymiser changes mostly the mean of the cepstra: without the mean, original and anonymised speech are
+    # comparable
     "gmm-svm-cms": {
         **_SVM,
         "features": {"preset": "wideband", "log_energy": True, "normalisation": "cms"},
@@ -93,15 +94,15 @@ _AGAIN = "train the attacker again"
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Which part of the training set is used.
+    """The part of the training set that is used.
 
     Attributes
     ----------
     utterances : int or None
         At most this many utterances, spread evenly over the speakers and drawn with the seed; None takes all.
     session_seconds : float or None [s]
-        Utterances are cut into sessions of about this length; shorter ones stay whole. Sessions are what a chain is
-        trained on. None: each utterance is a session.
+        Utterances are cut into sessions of about this length; shorter ones stay whole. Chains are trained on sessions.
+        None: each utterance is a session.
     """
 
     utterances: int | None = 4000
@@ -122,10 +123,10 @@ class AttackerConfig:
     Attributes
     ----------
     name : str
-        What its folder and its results are called.
+        Name of its folder and its results.
     chains : tuple of str
-        For the supervectors, as ``spkver backend train --chain`` takes them: the first for which the training set is
-        large enough is used, see `fitting_chain`. Empty: the log-likelihood ratio of gmm-ubm.
+        Chains for the supervectors, as ``spkver backend train --chain`` takes them: the first for which the training
+        set is large enough is used, see `fitting_chain`. Empty: the log-likelihood ratio of gmm-ubm.
     features, ubm, map
         See `FeatureConfig`, `UbmConfig` and `MapConfig`; gmm-ubm uses only the relevance of `map`.
     training : TrainingConfig
@@ -156,7 +157,7 @@ def attacker_config(
     settings: Iterable[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> AttackerConfig:
-    """Return a configuration from a preset, values, a YAML file and settings, each winning over the one before.
+    """Return a configuration from a preset, values, a YAML file and settings, each overriding the one before.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ class GmmUbmAttacker(Comparing):
     source : MixtureSource
         Only the relevance of its `map` is used.
     utterances : int or None
-        Recordings of the training set to use at most, see `limited`.
+        Largest number of recordings of the training set to use, see `limited`.
     """
 
     level: ClassVar[str] = ONE_MODEL
@@ -249,7 +250,7 @@ class SupervectorAttacker(Comparing):
     chains : tuple of str
         The first for which the training set is large enough is used, see `fitting_chain`.
     utterances : int or None
-        Recordings of the training set to use at most, see `limited`.
+        Largest number of recordings of the training set to use, see `limited`.
     """
 
     least_speakers: ClassVar[int] = 2
@@ -261,7 +262,7 @@ class SupervectorAttacker(Comparing):
 
     @property
     def level(self) -> str:
-        """What it may look at, see `evaluation.trials.LEVELS`."""
+        """Its level of knowledge, see `evaluation.trials.LEVELS`."""
         return level_of(self.chains)
 
     def record(self, attack: Attack) -> Any:
@@ -345,7 +346,7 @@ class TrainedAttacker:
 
     @property
     def name(self) -> str:
-        """What its results are called."""
+        """The name of its results."""
         return self.config.name
 
     def score(self, enrolment: DataDir, tested: DataDir, trials: Trials, work: Run) -> Scores:
@@ -405,14 +406,14 @@ def load_attacker(folder: str | Path) -> TrainedAttacker:
         written = known.pop("fingerprint", None)
         if fingerprint(known) != written:
             raise ConfigError(
-                "not as it was written: another configuration does not fit what was trained"
+                "was changed: a different configuration does not fit the trained files"
             )
         config = load_config(AttackerConfig, defaults=known["config"])
     except ConfigError as error:
         raise DataError(error.text, file=file, line=error.line, remedy=_AGAIN) from error
     for name in _files(config):
         if file_digest(folder / name) != known["sha256"].get(name):
-            raise DataError("missing, or not as it was written", file=folder / name, remedy=_AGAIN)
+            raise DataError("is missing or was changed", file=folder / name, remedy=_AGAIN)
     arrays = read_arrays(folder / _ARRAYS, "ubm_weights", "ubm_means", "ubm_variances", "heard")
     ubm = GaussianMixture(arrays["ubm_weights"], arrays["ubm_means"], arrays["ubm_variances"])
     backend = None
@@ -439,8 +440,8 @@ def train_attacker(
     Parameters
     ----------
     datadirs : DataDir or sequence of DataDir
-        The training set. Several are merged, see `merge_versions`: several draws of an anonymiser teach the projection
-        what its random choices change.
+        The training set. Several are merged, see `merge_versions`: from several draws of an anonymiser the projection
+        learns the effect of its random choices.
     config : AttackerConfig
     folder : path
     seed : int
@@ -544,7 +545,7 @@ def check_training(
             seconds[key] = check_recordings(
                 speech.recordings, source.features, work=Work(jobs), problems=problems
             )
-        if seconds[key]:  # else no recording can be used, and the problems say why
+        if seconds[key]:  # otherwise no recording can be used, and the problems say why
             with problems.noted():
                 most = seconds[key] / source.features.shift
                 check_ubm(source.ubm, dimension=source.features.dimension, most_frames=most)
@@ -615,7 +616,7 @@ def check_trials(
         With all problems at once.
     """
     models, tested = lists.match_trials(enrol_dir, trial_dir, trial_list)
-    # an attacker looks perfect if a recording is tested against the model that it enrolled
+    # an attacker would look perfect if recordings were tested against models that contain them
     own = set()
     for model, name in zip(models.models, models.segments, strict=True):
         own.add((model, enrol_dir.recordings[name].resolve()))

@@ -47,14 +47,14 @@ Terms = Sequence[str]
 _PART = re.compile(rf"({ENDING})?(-without\d+)?$")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
-_LENGTH = 3  # characters of a sequence
-_PRODUCTS = 65536  # trials at a time
+_LENGTH = 3  # number of characters in a sequence
+_PRODUCTS = 65536  # number of trials compared at a time
 
 FOLDS = 3
-_LEAST = 4  # fewest speakers with two texts, for folds
-_SPEAKERS = 150  # in the folds, at most
-_TESTS = 5  # texts of a speaker that are tested, at most
-_AGAINST = 2000  # background texts that a machine is trained against, at most
+_LEAST = 4  # fewest speakers with two texts, to make folds
+_SPEAKERS = 150  # largest number of speakers in the folds
+_TESTS = 5  # largest number of texts that are tested for a speaker
+_AGAINST = 2000  # largest number of background texts against which a machine is trained
 _PENALTY = 10.0
 
 AUTO = "auto"
@@ -157,7 +157,7 @@ def compare_texts(
     ----------
     method : TextMethod
     background : sequence of str
-        Texts of other speakers, which define how common terms are; without any, the models' texts do.
+        Texts of other speakers, which define how common terms are; if there are none, the models' texts define it.
     enrolled : sequence of sequence of str
         Texts that each model is enrolled with.
     tested : sequence of str
@@ -260,7 +260,7 @@ def choose_method(
     for method in known:
         of_folds = [_fold_area(texts, fold, method) for fold in folds]
         areas[method] = float(np.mean(of_folds))
-    best = max(known, key=lambda method: areas[method])  # the first of equal ones
+    best = max(known, key=lambda method: areas[method])  # of equally good ones, the first
     shown = "; ".join(f"{method} {area:.4f}" for method, area in areas.items())
     return (
         best,
@@ -281,7 +281,7 @@ class ContentConfig:
         Whether an evaluation recognises the words in all speech, original and anonymised, by ``utility.recogniser``.
     folder : str
         Folder of recognised words, ``<folder>/<data directory>/text``, as ``spkver transcribe`` writes them, which are
-        read in place of `text`. An evaluation sets it where words are `recognised`.
+        read instead of `text`. An evaluation sets it if words are `recognised`.
     units : str
         Terms that are counted: words, characters (sequences of three), or auto, whichever is better on the background.
     scoring : str
@@ -321,7 +321,7 @@ class ContentAttacker(WithoutSource):
     """The content attacker; see `spkver.attackers.Attacker`."""
 
     level: ClassVar[str] = ONE_MODEL
-    utterances: ClassVar[int | None] = 0  # it reads transcripts
+    utterances: ClassVar[int | None] = 0  # no limit on recordings: it reads transcripts
     hears_voices: ClassVar[bool] = False
     pools: ClassVar[bool] = True
 
@@ -372,7 +372,7 @@ class ContentAttacker(WithoutSource):
     def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Choose how texts are compared on the background, whose versions all have the same words.
 
-        The model is the method and the background texts.
+        The model consists of the method and the background texts.
         """
         speech = training.versions[0]
         background = self._background(speech)
@@ -391,7 +391,7 @@ class ContentAttacker(WithoutSource):
         sessions = lists.sessions_of(models)
         names = sorted(sessions)
         segments = sorted(recordings)
-        # ids without a trial are not among them, and their positions are not used
+        # ids without a trial get no text, and their positions are not used
         rows = np.searchsorted(names, trials.model_ids.tolist())[trials.models]
         columns = np.searchsorted(segments, trials.segment_ids.tolist())[trials.segments]
         enrolled = []
@@ -403,7 +403,7 @@ class ContentAttacker(WithoutSource):
         )
 
     def _tested(self, attack: Attack) -> dict[str, str]:
-        """Return the text of each segment; that of a conversation is joined."""
+        """Return the text of each segment; for a conversation, its texts are joined."""
         if not attack.conversations:
             return self._read(attack.tested)
         versions = list(map(self._read, attack.tests))
@@ -429,7 +429,7 @@ class ContentAttacker(WithoutSource):
         if self.config.folder:
             file = Path(self.config.folder) / directory.name / "text"
         if not file.is_file():
-            # a training set without the speakers of a fold, or in pieces, has the texts of the whole set
+            # a training set that lacks the speakers of a fold, or is cut into pieces, uses the texts of the whole set
             folder = file.parent
             whole = folder.with_name(_PART.sub("", folder.name)) / file.name
             if whole.is_file():
@@ -437,7 +437,7 @@ class ContentAttacker(WithoutSource):
         return file
 
     def _read(self, directory: DataDir) -> dict[str, str]:
-        """Return the text of each utterance, also of versions and pieces of those that the file lists."""
+        """Return the text of each utterance, including versions and pieces of utterances in the file."""
         texts = read_id_list(self._file(directory), "utterance words", n_columns=1, rest=True)
         for utterance in directory.recordings:
             whole, piece = whole_utterance(utterance)

@@ -40,7 +40,7 @@ class Fold:
     Attributes
     ----------
     number : int
-        From 1.
+        Number of the fold, from 1.
     speakers : tuple of str
         The tested speakers, sorted.
     training : tuple of DataDir
@@ -64,7 +64,7 @@ def deal_speakers(genders: Mapping[str, str], n_folds: int, *, seed: int) -> lis
     Parameters
     ----------
     genders : mapping of str to str
-        Sex of each speaker; any other text if it is not known.
+        Sex of each speaker; any other text if unknown.
     n_folds : int
     seed : int
 
@@ -86,8 +86,8 @@ def background_folds(
     """Return speaker-disjoint folds of a training set, each with trials.
 
     A model is a speaker enrolled with `enrolled` recordings. It is tested against other recordings of the speaker, and
-    of the speakers of the same sex in the fold (of all speakers if a sex has one speaker there, or if the set has no
-    list of sexes). Of several versions, such as draws of an anonymiser, the first half is enrolled and the rest is
+    of the speakers of the same sex in the fold (of all speakers if a sex has only one speaker there, or if the set has
+    no list of sexes). Of several versions, such as draws of an anonymiser, the first half is enrolled and the rest is
     tested, so that the sides share no draw. If speakers have one recording, give pieces, see
     `spkver.attackers.pieces.cut`: no trial compares the same words.
 
@@ -96,7 +96,7 @@ def background_folds(
     training : sequence of DataDir
         Versions of the same speech.
     seed : int
-        Deals the speakers.
+        Seed of the assignment of speakers to folds.
     folds : int
         Number of folds; fewer if a fold would have fewer than four speakers.
     enrolled : int
@@ -125,7 +125,7 @@ def background_folds(
 
 
 def fewer_trials(fold: Fold, *, seed: int) -> Fold:
-    """Reduce the speakers and tests of a large fold to `MOST_SPEAKERS` and `MOST_TESTED`: training needs the time."""
+    """Reduce the speakers and tests of a large fold to `MOST_SPEAKERS` and `MOST_TESTED`, to save time for training."""
     order = np.random.default_rng([seed, fold.number]).permutation(len(fold.speakers))[
         :MOST_SPEAKERS
     ]
@@ -176,7 +176,7 @@ def _sides(
 
 
 def _pairs(names: Sequence[str], numbers: Sequence[int], most: int) -> list[tuple[int, str]]:
-    """Return at most `most` pairs of version and recording: first each recording once, in changing versions."""
+    """Return at most `most` pairs of version and recording: first each recording once, in alternating versions."""
     count = len(numbers)
     turns = []
     for turn in range(count):

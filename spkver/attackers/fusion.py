@@ -2,7 +2,7 @@
 
 Each attacker is trained on two thirds of the background speakers and scores trials of the others. From these scores, of
 people who are neither enrolled nor tested, `evaluation.calibration.choose_fusion` learns a weight for each attacker. So
-a fused score is a log-likelihood ratio, calibrated on background speech.
+a fused score is a log-likelihood ratio that is calibrated on background speech.
 
     OUTPUT/attackers/<training set>/folds-<kind>/<fold>/<attacker>/scores    scores that weights are trained on
     OUTPUT/attackers/<training set>/<fusion>/weights-<key>.json              weights, folds, and attackers left out
@@ -57,7 +57,7 @@ class Fusion:
     source: ClassVar[None] = None
     hears_voices: ClassVar[bool] = True
     learns_from_pieces: ClassVar[bool] = True
-    utterances: ClassVar[int | None] = 0  # its members say
+    utterances: ClassVar[int | None] = 0  # the limits of its members apply
 
     name: str
     highest: str = WHOLE_LIST
@@ -69,7 +69,7 @@ class Fusion:
         return self.highest == INVERTING
 
     def takes(self, level: str, content: str = "") -> bool:
-        """Return whether an attacker of this level of knowledge may be a member, if it has words by their `content`."""
+        """Return whether an attacker of this level of knowledge may be a member, given the source of its words."""
         return _LEVELS.index(level) <= _LEVELS.index(self.highest) and (self.words or not content)
 
     def kind(self, training: TrainingSet) -> str:
@@ -135,7 +135,7 @@ def fold_attacks(background: TrainingSet, kind: str, *, seed: int) -> list[tuple
             is_fold=True,
             anonymizer=background.anonymizer,
         )
-        # under the name of the set, since embeddings computed elsewhere are found by it
+        # keep the name of the set: embeddings computed elsewhere are found by it
         enrolment = replace(fold.enrolment, path=directory.path)
         tested = replace(fold.tested, path=directory.path)
         made.append((fold, Attack(training, (enrolment,), tested, fold.key.trials(), kind)))

@@ -1,6 +1,6 @@
 """Inversion of an anonymiser: the warping of each recording is estimated (`spkver.attackers.warping`) and inverted.
 
-    OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimates the warping of a recording
+    OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimator of the warping of a recording
     OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
     OUTPUT/data/<anonymised directory>-inverted                      the speech
@@ -54,10 +54,10 @@ INVERTED_DRAWS = 2
 LEAST = 10
 """Fewest background recordings that an estimator can be trained on."""
 
-_DRAWS = 600  # anonymised versions to aim at
-_MOST_DRAWS = 6  # of one recording
+_DRAWS = 600  # total number of anonymised versions to aim at
+_MOST_DRAWS = 6  # largest number of anonymised versions of a recording
 _KEY = 8  # digits of a key
-_MOST = 4000  # background recordings to invert at most, for the folds of a fusion
+_MOST = 4000  # largest number of background recordings to invert, for the folds of a fusion
 _WARPING = "estimating the warp"
 # see `recognised_anonymizer`
 _PAIRS = 6
@@ -78,11 +78,11 @@ class Known:
     anonymizer : str
         A name of `INVERSES`.
     bounds : (low, high)
-        Range that its numbers are drawn from, as in `AnonymizerConfig`.
+        Range from which its numbers are drawn, as in `AnonymizerConfig`.
     source : {"record", "pairs"}
         Whether it is known from the record of a folder, or from pairs of original and anonymised recordings.
     by_speaker : bool
-        Whether each speaker has one number, according to the record.
+        Whether all recordings of a speaker have the same number, according to the record.
     """
 
     anonymizer: str
@@ -97,7 +97,7 @@ class Known:
 
 
 def known_from_record(config: AnonymizerConfig) -> Known | None:
-    """Return what the record of an anonymised directory tells; None if its anonymiser has no inverse."""
+    """Return what is known from the record of an anonymised directory; None if its anonymiser has no inverse."""
     inverse = INVERSES.get(config.name)
     if inverse is None:
         return None
@@ -112,10 +112,10 @@ def recognised_anonymizer(
     """Find out how a background was anonymised, by trying each anonymiser with an inverse.
 
     Each anonymiser of `INVERSES` warps the first seconds of six recordings by 13 numbers. Of the results with the right
-    duration (within 5 %), the one with the nearest mean spectrum counts. An anonymiser is recognised if the squared
+    duration (within 5 %), the one with the nearest mean spectrum is taken. An anonymiser is recognised if the squared
     differences between these spectra and the anonymised ones are less than a fifth of the squared differences between
-    original and anonymised spectra; else None is returned. Durations are checked because a pitch shift that keeps the
-    duration would be taken for resampling.
+    original and anonymised spectra; otherwise None is returned. Durations are checked because a pitch shift that keeps
+    the duration would be taken for resampling.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def recognised_anonymizer(
 
 
 def unfit_background(training: TrainingSet, enrolled: Collection[str]) -> str:
-    """Return why an attacker cannot learn from the background what the anonymiser does, or an empty string."""
+    """Return why an attacker cannot learn the anonymiser's effect from the background, or an empty string."""
     if not training.anonymised:
         return "there is no anonymised background"
     n_pairs = len(training.original.recordings.keys() & training.anonymised[0].recordings.keys())
@@ -182,7 +182,7 @@ def why_not(training: TrainingSet, enrolled: Collection[str], known: Known | Non
 
 
 class _Source(NamedTuple):
-    """What a directory of inverted speech is made from; `number` inverts all recordings, if it is not estimated."""
+    """The source of a directory of inverted speech; `number`, if not estimated, inverts all recordings."""
 
     directory: DataDir
     is_tested: bool
@@ -192,7 +192,7 @@ class _Source(NamedTuple):
 @one_line
 @dataclass(frozen=True, eq=False)
 class Inversion:
-    """Inverts the anonymisation in attacks with one background.
+    """Inversion of the anonymisation in attacks with the same background.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class Inversion:
     known : Known
         Its anonymiser.
     run : Run
-        Its folder gets the estimator and the speech.
+        The run whose folder holds the estimator and the speech.
     seed : int
     """
 
@@ -213,7 +213,7 @@ class Inversion:
 
     @property
     def record(self) -> list[Any]:
-        """What inverted speech depends on besides the recordings."""
+        """All that inverted speech depends on besides the recordings."""
         return [VERSION, self.known.anonymizer, list(self.known.bounds)]
 
     @cached_property
@@ -243,8 +243,8 @@ class Inversion:
     def numbers(self, directory: DataDir, *, is_tested: bool = False) -> dict[str, float]:
         """Estimate the number of each recording; if each speaker has one number, average over the speaker.
 
-        The speakers of tested recordings are not disclosed: each recording keeps its own estimate, even in trials made
-        from the background, where the speakers are known.
+        The speakers of tested recordings are not disclosed, so each recording keeps its own estimate. That also holds
+        for trials made from the background, whose speakers are known.
         """
         recordings = {name: Path(path) for name, path in sorted(directory.recordings.items())}
         is_shared = not is_tested and is_by_speaker(directory)
@@ -289,8 +289,9 @@ class Inversion:
     def planned(self, directory: DataDir, *, is_tested: bool = False) -> DataDir:
         """Return the inverted version of an anonymised data directory, which `make` writes to ``data/``.
 
-        Background recordings, as in the folds of a fusion, are taken from the inverted background; except tested
-        recordings (`is_tested`) if each speaker has one number, which was estimated from all recordings of the speaker.
+        Background recordings, as in the folds of a fusion, are taken from the inverted background. The exception are
+        tested recordings (`is_tested`) if each speaker has one number, because it was estimated from all recordings of
+        the speaker.
         """
         key = (directory, is_tested)
         if key not in self._planned:
@@ -312,7 +313,7 @@ class Inversion:
         return tuple(variants)
 
     def source(self, folder: Path) -> DataDir | None:
-        """Return the directory whose inverted version belongs into a folder; None for other folders."""
+        """Return the directory whose inverted version belongs in a folder; None for other folders."""
         if folder not in self._sources:
             return None
         return self._sources[folder].directory
@@ -339,11 +340,14 @@ class Inversion:
 
     @cached_property
     def versions(self) -> tuple[DataDir, ...]:
-        """The anonymised versions of the background; of a large one only a part, spread evenly over the speakers."""
+        """The anonymised versions of the background.
+
+        Of a large background only a part, spread evenly over the speakers.
+        """
         return lists.limited(self.background.anonymised, _MOST, seed=self.seed)
 
     def _train(self, recordings: Mapping[str, Path], draws: int, path: Path) -> None:
-        """Train the estimator on so many new versions of each recording, and write it with its accuracy."""
+        """Train the estimator on a number of new versions of each recording, and write it with its accuracy."""
         original = self.background.original
         known = self.known
         draw = partial(_drawn_cues, known=known, draws=draws, seed=self.seed)
@@ -402,8 +406,10 @@ class Inversion:
         )
 
     def _label(self, directory: DataDir) -> str:
-        """Return the name of a directory, with a digest of its ids if it is a side of a fold, named as the
-        background."""
+        """Return the name of a directory.
+
+        That of a side of a fold, which has the background's name, with a digest of its ids.
+        """
         name = directory.path.resolve().name
         if directory in self.versions or whole_name(directory) not in map(
             whole_name, self.versions
@@ -431,7 +437,7 @@ def is_by_speaker(directory: DataDir) -> bool:
 
 
 class _Distances(NamedTuple):
-    """Squared distances of spectra to the anonymised recording: of the original, and the least of each anonymiser."""
+    """Squared distances of spectra from the anonymised recording: of the original, and the smallest by anonymiser."""
 
     before: float
     nearest: dict[str, float]
@@ -461,7 +467,7 @@ def _squared(differences: NDArray[np.float64]) -> float:
 
 
 def _usual_bounds(inverse: Inverse) -> tuple[float, float]:
-    """Return the range that the numbers of an anonymiser are drawn from by default."""
+    """Return the range from which the numbers of an anonymiser are drawn by default."""
     low, high = getattr(AnonymizerConfig(), inverse.parameter)
     return low, high
 

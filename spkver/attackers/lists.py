@@ -38,7 +38,7 @@ def as_embeddings(
 
 
 def select(directory: DataDir, utterances: Collection[str]) -> DataDir:
-    """Return a data directory with some of its utterances, without its trials; the same object if it has no others."""
+    """Return a data directory with some of its utterances, without its trials; the same object if all are selected."""
     if directory.recordings.keys() <= set(utterances):
         return directory
     recordings = {name: path for name, path in directory.recordings.items() if name in utterances}
@@ -57,7 +57,7 @@ def _merged(datadirs: tuple[DataDir, ...]) -> DataDir:
     speakers = {}
     for number, version in enumerate(datadirs, 1):
         for utterance, path in version.recordings.items():
-            # the number first: versions stand apart when ids are sorted
+            # the number comes first, so that versions are separate when ids are sorted
             recordings[f"{number} {utterance}"] = path
             speakers[f"{number} {utterance}"] = version.speakers[utterance]
     path = datadirs[0].path
@@ -69,8 +69,8 @@ def _merged(datadirs: tuple[DataDir, ...]) -> DataDir:
 def merge_versions(datadirs: DataDir | Sequence[DataDir]) -> DataDir:
     """Merge several training sets, such as versions of the same speech with different draws of an anonymiser.
 
-    Speakers of the same id are the same; utterances of the same id are different versions and get different
-    ids. One set stays as it is.
+    Speakers of the same id are the same; utterances of the same id are different versions and get different ids. A
+    single set is returned unchanged.
     """
     if isinstance(datadirs, DataDir):
         return datadirs
@@ -89,7 +89,7 @@ def recordings_of(directories: Sequence[DataDir]) -> dict[str, Path]:
 
 
 def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: int) -> list[str]:
-    """Choose at most `limit` utterances, evenly over the speakers.
+    """Choose at most `limit` utterances, spread evenly over the speakers.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
     limit : int or None
         None takes all.
     seed : int
-        Which utterances of a speaker come first; each speaker has a separate generator.
+        Seed of the order of a speaker's utterances; each speaker has a separate generator.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def choose_utterances(speakers: Mapping[str, str], *, limit: int | None, seed: i
         generator = recording_generator(speaker, seed)
         order = generator.permutation(len(utterances))
         for turn, number in enumerate(order):
-            # the draw also decides which speakers come last, if not all can have as many
+            # the draw also decides which speakers get fewer if not all can have the same number
             queue.append((turn, generator.random(), utterances[number]))
     return sorted(utterance for _, _, utterance in sorted(queue)[:limit])
 
@@ -174,7 +174,7 @@ def match_trials(
 def limited(training: Sequence[DataDir], limit: int | None, *, seed: int) -> tuple[DataDir, ...]:
     """Return versions of a training set with at most `limit` recordings in all, spread evenly over the speakers.
 
-    Each version keeps the same utterances, at least two of a speaker who has them; a small set stays as it is.
+    Each version keeps the same utterances, at least two of a speaker who has two; a small set is returned unchanged.
     """
     if limit is None or sum(map(len, training)) <= limit:
         return tuple(training)
@@ -202,7 +202,7 @@ def enrolled_recordings(enrolment: DataDir, models: IdMap) -> dict[tuple[str, st
 
 
 def enrolled_versions(models: IdMap) -> dict[tuple[str, str], list[str]]:
-    """Return the utterances of each model, each version of a recording by itself."""
+    """Return the utterances of each model, each version of a recording separately."""
     return {
         (model, name): [name] for model, name in zip(models.models, models.segments, strict=True)
     }
@@ -210,5 +210,5 @@ def enrolled_versions(models: IdMap) -> dict[tuple[str, str], list[str]]:
 
 @lru_cache(maxsize=64)
 def enrolled_speech(enrolment: tuple[DataDir, ...]) -> DataDir:
-    """Merge all anonymised versions of an enrolment, the same object each time; see `with_versions`."""
+    """Merge all anonymised versions of an enrolment (cached); see `with_versions`."""
     return with_versions(enrolment[0], enrolment[1:])

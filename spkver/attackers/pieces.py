@@ -52,7 +52,7 @@ def whole_name(directory: DataDir) -> str:
 
 
 def whole_utterance(name: str) -> tuple[str, int]:
-    """Return the utterance that a piece or a version in a fold is made of, and the number of the piece, else 0.
+    """Return the utterance from which a piece or a version in a fold was made, and the number of the piece, else 0.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def whole_utterance(name: str) -> tuple[str, int]:
 
 
 def count_pieces(training: DataDir) -> dict[str, int]:
-    """Return into how many pieces each recording is cut: `PIECES`, or 1 if they were too short."""
+    """Return the number of pieces into which each recording is cut: `PIECES`, or 1 if they would be too short."""
     counts = {}
     for name, path in training.recordings.items():
         is_long = audio_header(path).seconds >= PIECES * SHORTEST
@@ -93,7 +93,7 @@ def cut(source: DataDir, counts: Mapping[str, int], folder: Path, *, jobs: int |
     counts : mapping of str to int
         Number of pieces of each utterance, see `count_pieces`.
     folder : Path
-        Where `pieces_of` expects them.
+        Folder in which `pieces_of` expects them.
     jobs : int or None
 
     Raises

@@ -2,9 +2,9 @@
 
 Level, length, format, tags or noise may be equal for all recordings of a speaker: `spkver.extractors.PROPERTIES`. Two
 recordings are compared by the logarithm of the difference of each property, and these are weighted by a logistic
-regression with weights of at least 0. It is learnt twice and added: from pairs of background recordings, and from pairs
-of the enrolled recordings, whose speakers every attacker knows. What a single scenario or speaker hides is then still
-seen where the enrolment shows it.
+regression with weights of at least 0. The weights are the sum of two regressions: on pairs of background recordings,
+and on pairs of the enrolled recordings, whose speakers every attacker knows. So a property that identifies speakers
+only in the enrolment is used too.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 _JUMP = 2.0
 _RIDGE = 0.1
-_LEARNT = 300  # recordings, all pairs of which are learnt from
-_VERSIONS = 2  # of the enrolment
-_ENROLLED = 32  # recordings of a model, versions counted, evenly spaced
-# of each property, so that scores tell something even where nothing can be learnt
+_LEARNT = 300  # number of recordings whose pairs are used for learning
+_VERSIONS = 2  # number of versions of the enrolment that are used
+_ENROLLED = 32  # number of recordings of a model, versions counted, evenly spaced
+# initial weight of each property, so that scores carry information even if nothing can be learnt
 _LEAST_WEIGHT = 1e-3
 _METHOD = 2  # version of the scores
 
@@ -46,13 +46,13 @@ def closeness(some: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray
     Parameters
     ----------
     some, others : ndarray of float64 of shape (..., P)
-        In the order of `PROPERTIES`.
+        Properties in the order of `PROPERTIES`.
 
     Returns
     -------
     ndarray of float64 of shape (..., P)
-        0 where properties are equal within the resolution; where they differ, less by `_JUMP` and by the logarithm of
-        the difference in units of the resolution.
+        0 if properties are equal within the resolution; otherwise minus `_JUMP`, minus the logarithm of the difference
+        in units of the resolution.
     """
     resolutions = np.array(list(PROPERTIES.values()))
     differences = np.abs(some - others)
@@ -75,7 +75,7 @@ def learn_weights_of_properties(
     ----------
     properties : ndarray of float64 of shape (n, P)
     speakers, recordings : sequence of str of length n
-        Speaker and recording of each row; versions of one recording form no pair.
+        Speaker and recording of each row; versions of the same recording form no pair.
 
     Returns
     -------
@@ -124,7 +124,7 @@ class PropertiesAttacker(Defaults):
     def fit(
         self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None
     ) -> Learnt:
-        """Learn the weights of the properties from the training set; the model has the seed, too."""
+        """Learn the weights of the properties from the training set; the model also holds the seed."""
         return Learnt((self._learn(training.versions, vectors, seed), seed))
 
     def score(
@@ -144,7 +144,7 @@ class PropertiesAttacker(Defaults):
         for speaker in trials.model_ids:
             names = sessions[speaker]
             spaced = names[:: -(-len(names) // _ENROLLED)]
-            # sums of rows by themselves, whose rounding does not depend on the order of the tests
+            # each row is summed separately, so that rounding does not depend on the order of the tests
             near = [(closeness(enrolled[name], tests) * weights).sum(axis=1) for name in spaced]
             rows.append(np.mean(near, axis=0))
         return lists.as_scores(trials, np.array(rows)[trials.models, trials.segments])
@@ -160,7 +160,7 @@ class PropertiesAttacker(Defaults):
     def _learn(
         self, versions: Sequence[DataDir], vectors: Vectors, seed: int
     ) -> NDArray[np.float64]:
-        """Return the weights by a data directory, and log those that tell its speakers apart."""
+        """Learn weights from a data directory, and log those that distinguish its speakers."""
         directory = self._part(versions, seed)
         properties = _by_utterance(vectors(directory))
         speakers = []

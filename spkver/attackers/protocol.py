@@ -1,8 +1,8 @@
 """The interface of attackers, built in or user-supplied, and of the sources of their vectors.
 
-Sources, scorers and attackers know no run, no output folder and no files of a run: they get data directories and arrays
-and return arrays. `spkver.attackers.stages` makes the files, in this order: speech is read, models are learnt, vectors
-are computed, trials are scored. `spkver.attackers.registry` lists the attackers, and the ways to plug in others.
+Sources, scorers and attackers know nothing of runs, their folders or files: they get data directories and arrays, and
+return arrays. `spkver.attackers.stages` makes the files, in this order: speech is read, models are learnt, vectors are
+computed, trials are scored. `spkver.attackers.registry` lists the attackers, and the ways to plug in others.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TrainingSet:
     original : DataDir
         The background as it was recorded.
     anonymised : tuple of DataDir
-        Versions of it, each with other random numbers.
+        Anonymised versions of it, each with different random numbers.
     on_anonymised : bool
         Whether recognisers learn from the anonymised versions, as semi-informed attackers do.
     name : str
@@ -49,7 +49,7 @@ class TrainingSet:
         Whether it is a training set without the speakers of one fold, on whose trials the weights of fusions are
         learnt.
     anonymizer : AnonymizerConfig or None
-        What further anonymised versions can be made with.
+        The anonymiser with which further versions can be made.
     """
 
     original: DataDir
@@ -61,7 +61,10 @@ class TrainingSet:
 
     @property
     def versions(self) -> tuple[DataDir, ...]:
-        """The speech that recognisers learn from; several directories are anonymised versions, see `merge_versions`."""
+        """The speech that recognisers learn from.
+
+        Several directories are anonymised versions of the same speech, see `merge_versions`.
+        """
         return self.anonymised if self.on_anonymised else (self.original,)
 
     @property
@@ -80,18 +83,19 @@ class Attack:
     training : TrainingSet
     enrolment : tuple of DataDir
         A model of the trials is a speaker, with the utterances that `enrolls` lists. Several are anonymised versions of
-        the same speech: whoever enrols speakers and has the anonymiser can make them.
+        the same speech: an attacker who has the anonymiser can make them.
     tested : DataDir
         A segment of the trials is an utterance, or a conversation under the path of one of its recordings. Its speaker
-        is not disclosed: each segment is a speaker by itself.
+        is not disclosed: each segment counts as a separate speaker.
     trials : Trials
     scenario : str
-        What the attacker knows, see `evaluation.trials.SCENARIOS`.
+        The attacker's scenario, see `evaluation.trials.SCENARIOS`.
     variants : tuple of DataDir
-        What an attacker listens to in place of `tested`: the same recordings, inverted with different numbers, or
-        all anonymised versions from which conversations take their recordings.
+        The speech that is used instead of `tested`: the same recordings, inverted with different numbers, or all
+        anonymised versions from which conversations take their recordings.
     conversations : mapping of str to sequence of (int, str)
-        Where a segment of the trials is a conversation: its recordings, each with its place in `variants`.
+        If segments of the trials are conversations: the recordings of each, with the index of their version in
+        `variants`.
     """
 
     training: TrainingSet
@@ -104,12 +108,12 @@ class Attack:
 
     @property
     def name(self) -> str:
-        """As VoicePrivacy names its folder: ``asv_orig/<enrolment>-<trials>``."""
+        """Name of its folder as in VoicePrivacy: ``asv_orig/<enrolment>-<trials>``."""
         return f"{self.training.name}/{self.enrolment[0].path.name}-{self.tested.path.name}"
 
     @property
     def tests(self) -> tuple[DataDir, ...]:
-        """The tested recordings as the attacker listens to them: the variants if there are any."""
+        """The tested recordings that the attacker uses: the variants if there are any."""
         return self.variants or (self.tested,)
 
     @property
@@ -119,7 +123,7 @@ class Attack:
 
 
 class Vectors(Protocol):
-    """The vectors of a source whose models are learnt."""
+    """Function that computes the vectors of a source after its models are learnt."""
 
     def __call__(self, directory: DataDir) -> Embeddings:
         """Return the vector of each recording of a data directory, sorted by utterance."""
@@ -131,7 +135,7 @@ class Learnt(NamedTuple):
     Attributes
     ----------
     model : object
-        What its `score` is given.
+        The model, which is passed to `score`.
     choice : mapping or None
         How the model was chosen, for ``choice.json``.
     """
@@ -141,10 +145,10 @@ class Learnt(NamedTuple):
 
 
 class Attacker(Protocol):
-    """Scores, for each trial, how alike enrolment and test are.
+    """An attacker: it scores how similar the enrolment and the test of each trial are.
 
-    A user's function has the form ``fit(training)`` -> ``score(enrolment, tested, trials)``, with lists of files in
-    place of data directories (`spkver.attackers.supplied`).
+    A user's function has the form ``fit(training)`` -> ``score(enrolment, tested, trials)``, with lists of files
+    instead of data directories (`spkver.attackers.supplied`).
     """
 
     @property
@@ -153,7 +157,7 @@ class Attacker(Protocol):
 
     @property
     def source(self) -> Source | None:
-        """Where its vectors come from; None if it has none, and reads what it needs itself."""
+        """The source of its vectors; None if it uses no vectors and reads its input itself."""
 
     @property
     def level(self) -> str:
@@ -161,19 +165,22 @@ class Attacker(Protocol):
 
     @property
     def content(self) -> str:
-        """If it uses the words: "oracle" or "recognised", for transcripts of the data or of a recogniser; else ""."""
+        """Source of the words that it uses: "oracle" (transcripts of the data) or "recognised"; "" if it uses none."""
 
     @property
     def hears_voices(self) -> bool:
-        """Whether it recognises voices: words and properties of files say nothing about them."""
+        """Whether the attacker judges by the voice, rather than by words or properties of files."""
 
     @property
     def pools(self) -> bool:
-        """Whether it can score all recordings of a conversation at once; else scores of recordings are averaged."""
+        """Whether the attacker can score all recordings of a conversation at once.
+
+        Otherwise the scores of recordings are averaged.
+        """
 
     @property
     def learns_from_pieces(self) -> bool:
-        """Whether it learns how the recordings of a speaker differ, so that one each must be cut into pieces."""
+        """Whether the attacker learns how recordings of a speaker differ, so that single recordings must be cut up."""
 
     @property
     def least_speakers(self) -> int:
@@ -187,7 +194,10 @@ class Attacker(Protocol):
         """Return all that its scores depend on besides speech, trials and seed, see `spkbase.files.fingerprint`."""
 
     def backend_record(self, training: TrainingSet) -> Any:
-        """Return all that its backend depends on besides speech and seed; None if its model is no backend in a file."""
+        """Return all that its backend depends on besides speech and seed.
+
+        None if its model is not a backend in a file.
+        """
 
     def obstacle(self, attack: Attack) -> str:
         """Return why it cannot score these trials, or an empty string; called before anything long starts.
@@ -202,7 +212,7 @@ class Attacker(Protocol):
         """Return the data directories whose vectors it uses, the training set first."""
 
     def fit(self, training: TrainingSet, vectors: Any, *, seed: int, jobs: int | None) -> Learnt:
-        """Learn from the training set; `vectors` are those of its source, None without one."""
+        """Learn from the training set; `vectors` computes those of its source; None if it has no source."""
 
     def prepare(self, attack: Attack, vectors: Any) -> None:
         """Ask for the vectors of an attack, so that they are computed before trials are scored."""
@@ -212,7 +222,8 @@ class Attacker(Protocol):
 
 
 class Defaults:
-    """Defaults of most attackers: they hear voices, score recordings one by one and all trials, and keep no backend."""
+    """Defaults of most attackers: they judge by the voice, score recordings one by one, can score all trials, and keep
+    no backend."""
 
     hears_voices: ClassVar[bool] = True
     pools: ClassVar[bool] = False
@@ -233,7 +244,7 @@ class Defaults:
         return ""
 
     def prepare(self, attack: Attack, vectors: Any) -> None:
-        """Do nothing: no vectors depend on what is learnt."""
+        """Do nothing: no vectors depend on a learnt model."""
 
 
 class WithoutSource(Defaults):

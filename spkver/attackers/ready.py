@@ -112,14 +112,14 @@ class ReadyScores(WithoutSource):
 
 @dataclass(frozen=True)
 class ReadyVectors(WithoutSource):
-    """Embeddings computed elsewhere, a file or a folder for each data directory; see `spkver.attackers.Attacker`.
+    """Embeddings computed elsewhere, in a file or a folder for each data directory; see `spkver.attackers.Attacker`.
 
         FOLDER/<data directory>{.h5,.hdf5,.npz,.scp,.ark,.pt,.safetensors,.csv,.tsv,/}   of any extractor
         FOLDER/asv_anon<suffix>/<data directory>{the same}           of an extractor trained on anonymised speech
         FOLDER/asv_{orig,anon<suffix>}/emb_xvect/<data directory>/   in ``exp`` of VoicePrivacy's toolkits
 
-    Folders may hold all that `read_embeddings` takes: Kaldi's archives, the cache of VoicePrivacy and others. A
-    semi-informed attacker uses the second if available, else the first (weaker knowledge).
+    Folders may hold anything that `read_embeddings` reads: Kaldi's archives, the cache of VoicePrivacy and others. A
+    semi-informed attacker uses the second form if available, otherwise the first (with less knowledge).
 
     They are compared by cosine, or by the scorer `adapted`, see `BackendChoice`. In a run with embeddings of
     all versions of the training set, a backend is chosen and trained on them, see
@@ -144,7 +144,7 @@ class ReadyVectors(WithoutSource):
 
     @property
     def level(self) -> str:
-        """What it may look at, see `evaluation.trials.LEVELS`."""
+        """Its level of knowledge, see `evaluation.trials.LEVELS`."""
         return self.choice.level
 
     def file(self, training: TrainingSet, directory: DataDir) -> Path | None:
@@ -206,7 +206,7 @@ class ReadyVectors(WithoutSource):
             return Learnt(*choose_backend(choice, embeddings, versions, seed=seed, jobs=jobs))
 
     def score(self, model: Backend | None, attack: Attack, vectors: None) -> Scores:
-        """Score trials by the backend; without one, by cosines or by adapted scores, which learn nothing."""
+        """Score trials by the backend; without one, by cosines or adapted scores, which need no training."""
         first, second = self._sides(attack)
         with naming(self.name, self.folder):
             if model is None and not self.adapted:
@@ -233,7 +233,7 @@ class ReadyVectors(WithoutSource):
         return known
 
     def _sides(self, attack: Attack) -> tuple[Embeddings, ...]:
-        """Return the embeddings of enrolment, by model, and tests; all missing ones are reported."""
+        """Return the embeddings of enrolment, by model, and tests; report all that are missing."""
         enrolment = attack.enrolment[0]
         models, segments = lists.match_trials(enrolment, attack.tested, attack.trials)
         owners = dict(zip(models.segments, models.models, strict=True))
@@ -282,7 +282,7 @@ class ReadyVectors(WithoutSource):
 
     def _embeddings(self, training: TrainingSet, directory: DataDir) -> Embeddings:
         file = self.file(training, directory)
-        assert file is not None  # `obstacle` is asked first
+        assert file is not None  # `obstacle` has checked this
         if file not in self._read:
             with naming(self.name, file):
                 self._read[file] = read_embeddings(file)

@@ -1,7 +1,7 @@
 """The registry of attackers: their names, how they are made from settings, and what they cost.
 
 An entry of the configuration's list ``attackers`` is a name of `CATALOGUE`, a plug-in (`OUTSIDE`), or a user-defined
-name whose settings give one of these as ``preset``. `parse_spec` takes an entry apart, once; everything else asks the
+name whose settings give one of these as ``preset``. `parse_spec` analyses an entry, once; all other code uses the
 attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a line to `make_attacker`.
 
 ============================================ ==========================================================================
@@ -131,9 +131,9 @@ class CatalogueRow:
     Attributes
     ----------
     form : str
-        How it is written; optional parts are in brackets.
+        The form of its entry; optional parts are in brackets.
     summary : str
-        What it is, for help texts and documents.
+        Description for help texts and documents.
     base : str
         Its name without endings.
     adapted : str
@@ -279,17 +279,17 @@ class Spec:
     Attributes
     ----------
     name : str
-        In folders and tables.
+        Name in folders and tables.
     entry : str
-        As it stands in ``attackers``.
+        The entry as written in ``attackers``.
     preset : str
-        The entry, or the one that the settings name as ``preset``.
+        The entry, or the ``preset`` that its settings name.
     row : CatalogueRow or None
-        CatalogueRow of `CATALOGUE`; None for a plug-in.
+        Its row of `CATALOGUE`; None for a plug-in.
     argument : str
         Text after the colon, such as FILE in ``onnx:FILE``.
     network : bool or None
-        Whether the settings call it a neural network; None: they say nothing.
+        Whether the settings call it a neural network; None if they do not say.
     """
 
     name: str
@@ -301,7 +301,7 @@ class Spec:
 
     @property
     def kind(self) -> str:
-        """Its row without endings, or the prefix of a plug-in, "" for a function."""
+        """The base of its row, or the prefix of a plug-in ("" for a function)."""
         if self.row is not None:
             return self.row.base
         prefix = self.preset.partition(":")[0]
@@ -314,7 +314,7 @@ class Spec:
 
     @property
     def is_network(self) -> bool:
-        """Whether it uses a neural network; embeddings computed elsewhere usually come from one."""
+        """Whether the attacker uses a neural network; embeddings computed elsewhere usually come from one."""
         if self.network is not None:
             return self.network
         if self.row is None:
@@ -326,26 +326,26 @@ class Spec:
 
     @property
     def is_trained(self) -> bool:
-        """Whether it trains a network on the training set."""
+        """Whether the attacker trains a network on the training set."""
         return self.row is not None and self.row.base in ("trained", _TUNED)
 
     @property
     def adapts(self) -> bool:
-        """Whether it adapts to the whole list of trials."""
+        """Whether the attacker adapts to the whole list of trials."""
         if self.row is None:
             return self.kind in _WHOLE_LIST
         return self.row.adapted in _WHOLE_LIST
 
     @property
     def inverts(self) -> bool:
-        """Whether it inverts the anonymisation."""
+        """Whether the attacker inverts the anonymisation."""
         return self.row is not None and (self.row.is_inverted or self.row.is_reversed)
 
     @property
     def scenarios(self) -> tuple[str, ...]:
         """The scenarios that it is made for.
 
-        Inversion by an estimated number needs anonymised speech on both sides, tuning an anonymised training set.
+        Inversion by an estimated number needs anonymised speech on both sides; tuning needs an anonymised training set.
         """
         if self.row is not None and self.row.base == _TUNED:
             return ("semi-informed",)
@@ -386,13 +386,13 @@ def parse_spec(entry: str, settings: Settings | None = None) -> Spec:
     row, argument = _find_row(preset)
     if row is None and preset.startswith("fusion-"):
         raise ConfigError(
-            f"attackers: {preset!r} is made by fusion itself",
+            f"attackers: {preset!r} is added by fusion itself",
             remedy="name fusion, with content (fusion-words) or inverting attackers (fusion-inverted)",
         )
     if row is None and not is_outside(preset):
         remedy = f"give attacker_settings.{entry}.preset, or correct it; for others see docs/own_attackers.md"
         presets = ", ".join(row.form for row in CATALOGUE.values())
-        raise ConfigError(f"attackers: {preset!r} is no preset ({presets})", remedy=remedy)
+        raise ConfigError(f"attackers: {preset!r} is not a preset ({presets})", remedy=remedy)
     network = None
     if row is None or row.base in _ANY_KIND:
         network = (settings or {}).get("network")
@@ -444,13 +444,13 @@ def make_attacker(
         return _open_outside(spec, own, seed, time_limit)
     name = spec.name
     if spec.inverts and not own:
-        # it learns from original speech, so that the backend of the attacker without inversion serves it too
+        # it learns from original speech, so it shares the backend of the attacker without inversion
         name = _name_without_inversion(row)
     values = merged(_inherited_settings(spec, row, layers), own)
     if row.base in _WITHOUT_SETTINGS:
         if values:
             raise ConfigError(
-                f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has none"
+                f"attacker_settings of {name}: {', '.join(values)}: a {row.base} attacker has no such settings"
             )
         attacker: Attacker = _WITHOUT_SETTINGS[row.base](name)
         return attacker
@@ -488,7 +488,7 @@ def _name_without_inversion(row: CatalogueRow) -> str:
 
 
 def _inherited_settings(spec: Spec, row: CatalogueRow, layers: Mapping[str, Settings]) -> Settings:
-    """Return the settings that an attacker has from the attackers whose endings it adds to."""
+    """Return the settings that an attacker inherits from those whose names it extends."""
     values = layers.get(_base_entry(spec, row), layers.get(row.base, {}))
     if row.adapted:
         values = merged(_without(values, "chains", "adapted"), {"adapted": ADAPTING[row.adapted]})
@@ -522,8 +522,8 @@ def absent_attackers() -> dict[str, str]:
 def default_attackers() -> tuple[str, ...]:
     """Return the attackers that run if none are named.
 
-    If the weights of CAM++ are missing, GE2E takes its place if it has weights, or else those of `WITHOUT_NETWORK` run.
-    Where torch is not installed, no network is tuned.
+    If the weights of CAM++ are missing, GE2E takes its place if its weights are there; otherwise those of
+    `WITHOUT_NETWORK` run. If torch is not installed, no network is tuned.
     """
     if not is_absent(_STRONGER):
         return tuple(name for name in DEFAULT if not is_absent(name))
@@ -535,7 +535,7 @@ def default_attackers() -> tuple[str, ...]:
 
 
 def named_only() -> list[str]:
-    """Return the attackers that run only if named: on no data set was one stronger than all of `DEFAULT`."""
+    """Return the attackers that run only if named: none was stronger than all of `DEFAULT` on any data set."""
     usual = {*DEFAULT, *default_attackers()}
     names = []
     for name, row in CATALOGUE.items():
@@ -560,7 +560,7 @@ def is_outside(entry: str) -> bool:
 def attacker_name(entry: str) -> str:
     """Return the name of an attacker in folders and tables if its settings give none.
 
-    That is the entry itself, or a short name for a plug-in: letters, digits and -_+.
+    It is the entry itself, or for a plug-in a short name of letters, digits and -_+.
 
     Examples
     --------
@@ -601,8 +601,8 @@ def attacker_name(entry: str) -> str:
 def named_entry(name: str, entries: Sequence[str]) -> str | None:
     """Return the entry of a list of attackers that a name stands for; None if there is none, or there are several.
 
-    An entry has the name that it is written as, the name that tables show, and, of a plug-in or a file, the first or
-    last part of these.
+    The names of an entry are the entry as written, its name in tables, and, for a plug-in or a file, the first or last
+    part of either.
 
     Examples
     --------
@@ -649,18 +649,18 @@ def _find_row(entry: str) -> tuple[CatalogueRow | None, str]:
 
 
 def _open_outside(spec: Spec, settings: Settings, seed: int, time_limit: float | None) -> Attacker:
-    """Create an attacker from a plug-in; its level is what the settings say, `ONE_MODEL` by default."""
+    """Create an attacker from a plug-in; its level is given by the settings, `ONE_MODEL` by default."""
     rest = spec.preset.partition(":")[2]
     level = str(settings.get("level", ""))
     kind = spec.kind
     more = settings.keys() - {"level"}
     if more:
         text = f"attacker_settings of {spec.entry}: {', '.join(sorted(more))}"
-        raise ConfigError(f"{text}: a user-supplied attacker takes level and network only")
+        raise ConfigError(f"{text}: a user-supplied attacker takes only level and network")
     with naming(spec.name):
         if level and (level not in LEVELS or kind in _EMBEDDINGS):
             raise ConfigError(
-                f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors the entry determines it"
+                f"level is {level!r}: expected {', '.join(LEVELS)}; for vectors, the entry determines the level"
             )
         level = level or ONE_MODEL
         if kind == "scores":

@@ -1,6 +1,6 @@
 """Sources of vectors: extractors, supervectors and i-vectors of a Gaussian mixture, and networks that are trained.
 
-A source is a configuration. What it needs is computed by public functions of arrays: those of `Extractor`, of
+A source is a configuration. Its steps are public functions of arrays: those of `Extractor`, of
 `spkver.mixture` and `spkver.vectors`, and `cut_sessions` and `mean_statistics` of this module.
 `spkver.attackers.stages` calls them and keeps the files.
 """
@@ -42,7 +42,7 @@ class ExtractorSource:
 
     @property
     def rate(self) -> int | None:
-        """Sampling rate in hertz that recordings are resampled to; None: they keep their own."""
+        """Sampling rate in hertz to which recordings are resampled; None: they keep their own."""
         return self.extractor.extraction.rate
 
 
@@ -68,7 +68,7 @@ class MixtureSource:
 
     @property
     def mixture_key(self) -> str:
-        """Digest of the configuration of its mixture, and of the file of a given one."""
+        """Digest of the configuration of its mixture, and of its file if it is given."""
         file = None
         if self.ubm.file is not None:
             file = file_digest(self.ubm.file)
@@ -88,7 +88,7 @@ class MixtureSource:
         return self.session_seconds / self.features.shift
 
     def fitting_rank(self, n_segments: int, width: int) -> TotalVariabilityConfig:
-        """Return the configuration of the matrix, its rank lowered to what statistics allow.
+        """Return the configuration of the matrix, with its rank lowered to what the statistics allow.
 
         Parameters
         ----------
@@ -111,13 +111,13 @@ class TrainedSource:
     module : str
         The trainer, see `spkver.training`.
     settings : mapping
-        What it gets as `settings`.
+        Settings of the trainer.
     device : str
     threads : int
     windows : ExtractorSettings
         Windows of long recordings.
     time_limit : float or None [s]
-        For the training; None: half an hour plus the duration of the speech.
+        Time limit of the training; None: half an hour plus the duration of the speech.
     least_speakers : int
         The fewest speakers of a training set.
     """
@@ -140,7 +140,7 @@ class TrainedSource:
 
     @cached_property
     def key(self) -> str:
-        """Digest of what its vectors depend on besides the training set: the module's text, and settings."""
+        """Digest of all that its vectors depend on besides the training set: the text of the module, and settings."""
         code = [file_digest(self.file), files_behind(self.module, self.file)]
         return fingerprint(code, self.settings, self.device, self.threads, self.windows)
 
@@ -184,8 +184,8 @@ def mean_statistics(
 def cut_sessions(frames: Frames, length: float | None) -> tuple[Frames, list[str]]:
     """Cut recordings into sessions.
 
-    Pieces of different recordings are never joined: an anonymiser may have drawn other numbers for each, and the
-    scatter within speakers should show that.
+    Pieces of different recordings are never joined: an anonymiser may have drawn different numbers for each, and the
+    scatter within speakers should reflect that.
 
     Parameters
     ----------

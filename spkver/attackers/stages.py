@@ -1,4 +1,4 @@
-"""The files of attackers, made by stages of a run: what was extracted from speech, models, and chosen backends.
+"""The files of attackers, made by stages of a run: features and vectors of speech, models, and chosen backends.
 
     WORK/vectors/<extractor>-<key>/<data directory>-<key>.h5  vectors of an extractor
     WORK/<data directory>-<key>/features.h5                   cepstra
@@ -6,14 +6,14 @@
     WORK/<data directory>-<key>/data/stat_sessions-*.h5       statistics of the sessions that recordings are cut into
     WORK/<data directory>-<key>/data/sv_*.h5, iv_*.h5         supervectors and i-vectors of these
     OUTPUT/attackers/<training set>/mixture-<key>/            universal background model, matrix of total variability
-    OUTPUT/attackers/<training set>/network-<key>/            what a trainer learnt, see `spkver.training`
+    OUTPUT/attackers/<training set>/network-<key>/            files of a trained network, see `spkver.training`
     WORK/anonymised/<key>-seed<number>/                       recordings that a trainer anonymised again
     OUTPUT/attackers/<training set>/<name>/choice.json        how a backend, or another model, was chosen
     OUTPUT/attackers/<training set>/<name>/backend.h5         the backend, trained on all speakers
 
 `extract_speech`, `learn_models`, `compute_vectors` and `score_trials` are the steps of one attacker. Each recording is
-read once: anonymised versions, folds and attackers share what was extracted. A recording is known by its content, not
-by its name: cepstra with dither depend on the audio file alone.
+read once: anonymised versions, folds and attackers share features and vectors. A recording is identified by its
+content, not by its name: cepstra with dither depend only on the audio file.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from spkver.vectors import Supervectors, TotalVariability
 
 logger = logging.getLogger(__name__)
 
-_KEY = 16  # digits of keys
+_KEY = 16  # number of digits in keys
 _PART = 8
-_MOST_LACKING = 0.1  # share of recordings that an extractor may fail on
+_MOST_LACKING = 0.1  # largest share of recordings on which an extractor may fail
 
 
 class DirectoryFeatures(NamedTuple):
-    """Features of recordings; `ids` has the id of each recording in them, a digest of its content."""
+    """Features of recordings; `ids` maps each recording to its id in them, a digest of its content."""
 
     frames: pipeline.FramesStage
     ids: Mapping[Path, str]
@@ -76,18 +76,18 @@ class DirectoryFeatures(NamedTuple):
 @one_line
 @dataclass(frozen=True, eq=False)
 class SpeechFiles:
-    """What was extracted from the speech of a run.
+    """The features and vectors that were extracted from the speech of a run.
 
     Attributes
     ----------
     run : Run
-        Its folder gets the models, below ``attackers/``.
+        The run whose folder holds the models, below ``attackers/``.
     work : Run
-        Its folder gets what was extracted; it may be removed.
+        The run whose folder holds features and vectors; the folder may be removed.
     seed : int
         Seed of the dither of features.
     lacking : dict of str to set of str
-        Recordings that an extractor failed on, by the extractor.
+        Recordings on which an extractor failed, by extractor.
     """
 
     run: Run
@@ -118,7 +118,7 @@ class SpeechFiles:
         key = fingerprint("vectors", source.key, library_versions())[:_KEY]
         folder = f"vectors/{Path(extractor.spec.partition(':')[0]).stem}-{key}"
         make_folder(self.work.path(folder))
-        # the sides of a fold bear the name of the training set
+        # the sides of a fold have the name of the training set
         file = f"{folder}/{directory.name}-{fingerprint(sorted(due))[:_PART]}.h5"
         chosen = lists.select(directory, due)
         work = self.run.work
@@ -149,12 +149,12 @@ class SpeechFiles:
         lacking.update(f"{directory.name}/{utterance}" for utterance in missing)
 
     def features(self, config: FeatureConfig, directory: DataDir) -> DirectoryFeatures:
-        """Extract features, or return those of a larger set that holds the recordings of the directory."""
+        """Extract features, or return those of a larger set that contains the recordings of the directory."""
         known = self._features.setdefault(fingerprint(config), [])
         paths = set(directory.recordings.values())
         for features in known:
             if features.ids.keys() >= paths:
-                for other in known:  # one set is in memory at a time
+                for other in known:  # only one set is kept in memory
                     if other is not features:
                         other.frames.release()
                 return features
@@ -171,7 +171,7 @@ class SpeechFiles:
     def _feature_ids(self, config: FeatureConfig, directory: DataDir) -> dict[Path, str]:
         """Return the id in features of each recording: a digest of its content."""
         if config.files is not None or config.vad == "labels":
-            # features or labels of another tool are found by the name of a recording
+            # features or labels from another tool are found by the names of recordings
             return {path: name for name, path in directory.recordings.items()}
         paths = sorted(set(directory.recordings.values()))
         digests = self.work.once(
@@ -182,7 +182,7 @@ class SpeechFiles:
         return {path: str(digest) for path, digest in zip(paths, digests, strict=True)}
 
     def extracted(self, source: ExtractorSource) -> ExtractedVectors:
-        """Return the vectors of an extractor that have been extracted."""
+        """Return the extracted vectors of an extractor."""
         return ExtractedVectors(self._vectors.setdefault(source.key, {}))
 
     def learn(
@@ -197,7 +197,7 @@ class SpeechFiles:
         source : Source
         training : TrainingSet
         versions : sequence of DataDir
-            The versions that are learnt from, or a part of their recordings.
+            The versions to learn from, or a part of their recordings.
         """
         if isinstance(source, ExtractorSource):
             return self.extracted(source)
@@ -208,7 +208,7 @@ class SpeechFiles:
     def _train(
         self, name: str, source: TrainedSource, training: TrainingSet, versions: Sequence[DataDir]
     ) -> TrainedNetwork:
-        """Train a network, or reuse the files of an earlier run; a killed training goes on in its folder."""
+        """Train a network, or reuse the files of an earlier run; a training that was killed continues in its folder."""
         speech = training_speech(training, versions, self.work.path("anonymised"), seed=self.seed)
         held_out = speech.held_out
         title = f"network of {name} on {whole_name(versions[0])}"
@@ -229,7 +229,7 @@ class SpeechFiles:
         seconds = source.time_limit or usual_seconds(speech.recordings)
 
         def make(path: Path) -> None:
-            if path.exists():  # nothing of a finished training is taken up, as with --force
+            if path.exists():  # a finished training is discarded, as with --force
                 shutil.rmtree(path.parent)
             make_folder(path.parent)
             network = train_network(
@@ -294,7 +294,7 @@ class TrainedNetwork(NamedTuple):
     speech : SpeechFiles
     source : ExtractorSource
     folder : str
-        Where the network is, in the folder of the run.
+        Folder of the network, relative to that of the run.
     """
 
     speech: SpeechFiles
@@ -311,7 +311,7 @@ class TrainedNetwork(NamedTuple):
 class TrainedMixture:
     """A mixture trained on a training set, and the vectors of speech by it; see `spkver.attackers.protocol.Vectors`.
 
-    Statistics and vectors of each list are in files.
+    The statistics and vectors of each list are kept in files.
 
     Attributes
     ----------
@@ -380,7 +380,7 @@ class TrainedMixture:
         return replace(means, vectors=np.asarray(means.vectors))
 
     def frames(self, directory: DataDir) -> Frames:
-        """Return frames among which are those of a data directory, by `ids`."""
+        """Return frames that include those of a data directory; see `ids`."""
         return self._features(directory).frames.value
 
     def ids(self, directory: DataDir) -> dict[str, str]:
@@ -439,14 +439,14 @@ class TrainedMixture:
 
 
 class Trained(NamedTuple):
-    """An attacker that has learnt.
+    """An attacker after training.
 
     Attributes
     ----------
     read : callable
         Returns its model; a backend is read from its file.
     vectors : Vectors or None
-        Those of its source.
+        Function that computes the vectors of its source.
     """
 
     read: Callable[[], Any]
@@ -454,7 +454,7 @@ class Trained(NamedTuple):
 
 
 def extract_speech(speech: SpeechFiles, attacker: Attacker, attack: Attack) -> None:
-    """Read the speech of an attack that has not been read for another one."""
+    """Read the speech of an attack that was not read for an earlier one."""
     if attacker.source is None:
         return
     with naming(attacker.name):
@@ -487,7 +487,7 @@ def learn_models(speech: SpeechFiles, attacker: Attacker, training: TrainingSet)
 
 
 def compute_vectors(attacker: Attacker, trained: Trained, attack: Attack) -> None:
-    """Compute the vectors of an attack that depend on what was learnt, so that scoring only reads them."""
+    """Compute the vectors of an attack that depend on learnt models, so that scoring only reads them."""
     with naming(attacker.name):
         attacker.prepare(attack, trained.vectors)
 
@@ -538,7 +538,7 @@ def _fit_backend(
 
 
 def _log_choice(choice: Mapping[str, Any], title: str, *, is_fold: bool) -> None:
-    """Log the chosen chain, and what makes the choice doubtful."""
+    """Log the chosen chain, and reasons to doubt the choice."""
     logger.debug("%s: %s", title, choice["chosen"])
     where = {"file_only": is_fold}
     if not choice["folds"] and len(choice["chains"]) > 1:

@@ -10,12 +10,12 @@ A function learns, and returns a function that scores::
         return score
 
 ========== =====================================================================================
-training   dict of speaker to list of paths of recordings; several versions of an utterance count as several
-seed       int; all that is drawn should depend on it
-enrolment  dict of model to list of paths, what the model is enrolled with; anonymised in several versions
+training   dict of speaker to list of paths of recordings; versions of an utterance are separate recordings
+seed       int; all random numbers should depend on it
+enrolment  dict of model to list of paths of its enrolment; several if anonymised in several versions
 tested     dict of segment to path; their speakers are not disclosed to the attacker
-trials     list of (model, segment) in random order; models, segments and files have names that tell nothing
-scores     one number a trial in their order, the higher the more alike
+trials     list of (model, segment) in random order; names of models, segments and files reveal nothing
+scores     one number per trial, in their order, higher for more similar voices
 ========== =====================================================================================
 
 Paths point to WAV, FLAC or SPHERE files, which `spkver.audio.read_audio` reads.
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-# characters of a function's output in an error, and in the log
+# numbers of characters of a function's output shown in an error and in the log
 _SHOWN = 500
 _REMEMBERED = 1 << 14
 
@@ -72,7 +72,7 @@ _REMEDY = "correct the attacker, or leave it out of 'attackers'"
 
 
 class FunctionProcess:
-    """A process that serves one user-supplied function; it ends with this process, and when no longer referenced.
+    """A process that serves one user-supplied function; it ends with this process, or when it is no longer referenced.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ class FunctionProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be called."""
+        """Whether the process can be called."""
         return self._finalizer.alive and self._process.poll() is None
 
     def close(self) -> None:
-        """End it with all that it has started."""
+        """End the process and all that it has started."""
         self._finalizer()
 
     def ask(self, request: Mapping[str, Any], seconds: float | None) -> list[float]:
@@ -138,7 +138,7 @@ class FunctionProcess:
         return list(answer["values"])
 
     def _printed(self) -> str:
-        """Return the end of its output since the last call; both processes share the position in the file."""
+        """Return the end of its output since the last call; both processes share a file position."""
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(end - _REMEMBERED, 0))
         printed = self._errors.read().decode("utf-8", "replace").strip()
@@ -158,9 +158,9 @@ class OwnCode(WithoutSource, ABC):
         ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``, or a shell command.
     seed : int
     time_limit : float or None [s]
-        For training, and for each list of trials; None: `usual_limit`.
+        Time limit of training, and of each list of trials; None: `usual_limit`.
     level : str
-        What it may look at, as the user says, see `evaluation.trials.LEVELS`.
+        Its level of knowledge as stated by the user, see `evaluation.trials.LEVELS`.
     file : Path or None
         File of a function's module.
     """
@@ -177,7 +177,7 @@ class OwnCode(WithoutSource, ABC):
     @property
     @abstractmethod
     def code(self) -> dict[str, Any]:
-        """The code, with the checksums of files whose changes make its scores out of date."""
+        """The code, with the checksums of files on whose changes its scores must be computed again."""
 
     def record(self, attack: Attack) -> Any:
         """Return its code."""
@@ -272,11 +272,11 @@ class OwnCommand(OwnCode):
 
     def fit(self, training: TrainingSet, vectors: None, *, seed: int, jobs: int | None) -> Learnt:
         """Write the lists of the training set; the command may learn from them whenever it runs."""
-        holder = tempfile.TemporaryDirectory()  # removed with the model
+        holder = tempfile.TemporaryDirectory()  # the folder is removed with the model
         learnt = Path(holder.name) / "training"
         make_folder(Path(holder.name) / "work")
         speech = lists.merge_versions(training.versions)
-        # ids of merged versions have a blank
+        # ids of merged versions contain a blank
         ids = {name: name.replace(" ", "-", 1) for name in speech.recordings}
         _write_table(
             learnt / "wav.scp",
@@ -322,7 +322,7 @@ def usual_limit(speech: Iterable[DataDir]) -> float:
 
 
 class _Disguised(NamedTuple):
-    """An attack under names that tell nothing: the paths of each model and segment, and the trials in random order."""
+    """An attack under meaningless names: the paths of each model and segment, and the trials in random order."""
 
     enrolment: dict[str, list[Path]]
     tested: dict[str, Path]
@@ -336,7 +336,7 @@ class _Disguised(NamedTuple):
 
 
 def _disguised(attack: Attack, folder: Path, seed: int) -> _Disguised:
-    """Return an attack whose recordings are links in a folder: no name, path or order tells who speaks."""
+    """Return an attack whose recordings are links in a folder: no name, path or order reveals who speaks."""
     enrolled = lists.enrolled_speech(attack.enrolment)
     models, segments = lists.match_trials(enrolled, attack.tested, attack.trials)
     sessions = lists.sessions_of(models)
@@ -361,7 +361,7 @@ def _disguised(attack: Attack, folder: Path, seed: int) -> _Disguised:
 
 
 def _random_names(ids: Iterable[str], kind: str, draw: np.random.Generator) -> dict[str, str]:
-    """Return a name that tells nothing for each id."""
+    """Return a meaningless random name for each id."""
     known = sorted(ids)
     names = {}
     for number, row in enumerate(draw.permutation(len(known)), 1):

@@ -1,7 +1,7 @@
 """Networks that are trained on the training set, by a module of the user's or of this package.
 
 A fifth of the training speakers is held out: they judge the network while it is trained, and the backend of its vectors
-is chosen and trained on them alone. Vectors of the speakers that a network was trained on are too compact to show how a
+is chosen and trained only on them. Vectors of the speakers that a network was trained on are too compact to show how a
 voice varies.
 """
 
@@ -19,7 +19,7 @@ from spkver.training import HeldOut, TrainingSpeech, Utterance
 
 
 def held_out_fold(versions: Sequence[DataDir], *, seed: int) -> Fold:
-    """Return the speakers of a training set that a network is not trained on, with trials.
+    """Return the speakers of a training set on whom a network is not trained, with trials.
 
     Raises
     ------
@@ -45,13 +45,13 @@ def held_out_speech(versions: Sequence[DataDir], *, seed: int) -> tuple[DataDir,
 def training_speech(
     training: TrainingSet, versions: Sequence[DataDir], folder: Path, *, seed: int
 ) -> TrainingSpeech:
-    """Return what a trainer gets.
+    """Return the speech that is passed to a trainer.
 
     Parameters
     ----------
     training : TrainingSet
     versions : sequence of DataDir
-        The versions that are learnt from, or a part of their recordings.
+        The versions to learn from, or a part of their recordings.
     folder : Path
         Folder for recordings that are anonymised again.
     seed : int

@@ -1,4 +1,4 @@
-"""Vector attackers: a source of vectors, and a backend that is chosen and trained on the background alone.
+"""Vector attackers: a source of vectors, and a backend that is chosen and trained only on the background.
 
 The source is a network, another extractor, or a Gaussian mixture that is trained on the background; the backend is a
 chain of `spkver.backend`, see `spkver.attackers.chain_choice`.
@@ -7,8 +7,8 @@ Some attackers adapt to the trials, by `spkver.backend.adapted_cosine_scores`, `
 `enrolled_plda_scores` in place of a scorer. They use only what every scenario gives an attacker: the enrolment
 recordings with their speakers, and the tested recordings without speakers. Scores of `-adapted` and `-self-trained`
 attackers depend on the whole list of trials; scores of `-single-test` and `-enrolled-plda` attackers only on the
-enrolled models and on the tested recording. A PLDA of the enrolled also learns from the background where that is
-anonymised as the enrolment is.
+enrolled models and on the tested recording. An enrolled PLDA also learns from the background if that is anonymised like
+the enrolment.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from spkver.mixture import UbmConfig
 from spkver.training import check_trainer, tuning
 from spkver.vectors import MapConfig, Supervectors, TotalVariabilityConfig
 
-_TUNING_SPEAKERS = 20  # with fewer a network learns their voices by heart
+_TUNING_SPEAKERS = 20  # with fewer speakers a network memorises their voices
 
 
 class Compared(NamedTuple):
@@ -124,7 +124,7 @@ class VectorAttacker(Comparing):
 
     @property
     def level(self) -> str:
-        """What it may look at, see `evaluation.trials.LEVELS`."""
+        """Its level of knowledge, see `evaluation.trials.LEVELS`."""
         return self.choice.level
 
     @property
@@ -133,7 +133,7 @@ class VectorAttacker(Comparing):
         return self.choice.utterances
 
     def record(self, attack: Attack) -> Any:
-        """Return what its vectors depend on, and how its backend is chosen."""
+        """Return all that its vectors depend on, and how its backend is chosen."""
         return {"vectors": self.source.key, "choice": self.choice.record()}
 
     def backend_record(self, training: TrainingSet) -> Any:
@@ -151,7 +151,7 @@ class VectorAttacker(Comparing):
     def fit(
         self, training: TrainingSet, vectors: Vectors, *, seed: int, jobs: int | None
     ) -> Learnt:
-        """Choose and train its backend, on no speaker that a network was trained on."""
+        """Choose and train its backend on speakers on whom no network was trained."""
         versions = lists.limited(training.versions, self.utterances, seed=seed)
         if isinstance(self.source, TrainedSource):
             versions = held_out_speech(versions, seed=seed)
@@ -190,7 +190,7 @@ def unfit_enrolment(scorer: str, attack: Attack, *, versions: int) -> str:
     Parameters
     ----------
     scorer : str
-        See `BackendChoice`; without one, everything can be scored.
+        See `BackendChoice`; if empty, everything can be scored.
     attack : Attack
     versions : int
         Number of anonymised versions of the enrolment that are used.
@@ -206,13 +206,13 @@ def unfit_enrolment(scorer: str, attack: Attack, *, versions: int) -> str:
 
 
 def of_scenario(backend: Backend, scenario: str) -> Backend:
-    """Return a backend as it scores in a scenario: a self-trained one knows whether the domains of both sides differ.
+    """Return the backend for a scenario: if self-trained, it is told whether the domains of the two sides differ.
 
     Parameters
     ----------
     backend : Backend
     scenario : str
-        See `evaluation.trials.SCENARIOS`; in another one both sides are of one domain.
+        See `evaluation.trials.SCENARIOS`; if it is not one of these, both sides belong to the same domain.
     """
     shifted = any(known.enrolment != known.trials for known in SCENARIOS if known.name == scenario)
     if backend.scorer.name != SELF_TRAINED_PLDA or not shifted:
@@ -266,7 +266,7 @@ class ExtractorChoice(BackendChoice):
     Attributes
     ----------
     extractor : str
-        As `spkver embed` takes it, see `spkver.extractors.open_extractor`.
+        Name of the extractor as `spkver embed` takes it, see `spkver.extractors.open_extractor`.
     window, hop : float or None [s]
         See `spkver.extractors.ExtractorSettings`.
     """
@@ -283,11 +283,11 @@ class TrainedChoice(BackendChoice):
     Attributes
     ----------
     settings : dict
-        What the trainer gets.
+        Settings of the trainer.
     device : str
-        Where it trains, such as "cpu" or "cuda".
+        Device of the training, such as "cpu" or "cuda".
     threads : int
-        Threads of the training.
+        Number of threads of the training.
     window, hop : float or None [s]
         See `spkver.extractors.ExtractorSettings`.
     """
@@ -375,7 +375,7 @@ def ivector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
 
 def supervector_attacker(name: str, settings: Mapping[str, Any]) -> VectorAttacker:
     """Create the supervector attacker, by default with the features and mixture of supervector-cosine."""
-    # no other chain is tried: maps of thousands of dimensions take minutes, and need a background of many speakers
+    # no other chain is tried: maps of thousands of dimensions take minutes and need many background speakers
     chains = {"chains": [settings.get("adapted") or "cosine"]}
     with naming(name):
         config = load_config(

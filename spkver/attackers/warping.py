@@ -29,15 +29,15 @@ WIDTHS = (0.0, 0.1, 0.3)
 """Kernel widths to try; 0 is the inner product, hence ridge regression."""
 RIDGES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.3, 3.0)
 
-_WINDOW = 0.025  # s
+_WINDOW = 0.025  # seconds
 _POLES_WINDOW = 0.020
 _SHIFT = 0.010
 _ORDER = 20
 _QUIET = 10**-3.5  # share of the energy of loud frames; quieter frames are skipped
 _LOWEST = 60.0  # Hz
 _HIGHEST = 0.475  # share of the rate
-_FRAMES = 4096  # at a time
-_MOST = 100  # frames to analyse, evenly over the recording: it has one number, however long it is
+_FRAMES = 4096  # number of frames processed at a time
+_MOST = 100  # number of frames analysed, spread evenly over the recording, which has one number whatever its length
 
 FACTS = ("cues", "width", "ridge", "rmse", "spread")
 _ARRAYS = ("centre", "scale", "points", "weights", "means", "bounds")
@@ -99,7 +99,7 @@ class WarpEstimator:
     points : ndarray of float64 of shape (N, D)
         Standardised cues of the training recordings.
     weights : ndarray of float64 of shape (K + 1, N)
-        Trained without the speakers of each of the K folds, then on all.
+        Weights trained without the speakers of each of the K folds, then those trained on all.
     means : ndarray of float64 of shape (K + 1,)
         Means of the numbers.
     bounds : (low, high)
@@ -171,7 +171,7 @@ def fit_warp_estimator(
 
     The estimate for cues x is m + k(x)' (K + l I)^-1 (y - m), where K is the kernel matrix of the training recordings,
     y are their numbers and m is the mean of y. The cues in `CUES`, the kernels in `WIDTHS` and l in `RIDGES` are tried
-    in all combinations; the lowest root mean square error over the folds wins, where each fold is estimated from the
+    in all combinations; the lowest root mean square error over the folds wins, each of which is estimated from the
     others.
 
     Parameters
@@ -195,7 +195,10 @@ def fit_warp_estimator(
     C. Saunders, A. Gammerman, V. Vovk, Ridge regression learning algorithm in dual variables, ICML 1998.
     """
     if not np.isfinite(cues).all():
-        raise DataError("the cues of the recordings are not finite", remedy="is this speech?")
+        raise DataError(
+            "the cues of the recordings are not finite",
+            remedy="check that the recordings hold speech",
+        )
     errors: dict[tuple[str, float, float], float] = {}
     for name, columns in CUES.items():
         points = _standardised(cues[:, columns])[0]
@@ -304,7 +307,7 @@ def _complex_poles(frames: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
 def _standardised(cues: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     centre = cues.mean(axis=0)
     deviation = cues.std(axis=0)
-    scale = np.where(deviation > 1e-9, deviation, 1.0)  # an empty bin stays 0
+    scale = np.where(deviation > 1e-9, deviation, 1.0)  # empty bins stay 0
     return (cues - centre) / scale, centre, scale
 
 

@@ -1,6 +1,7 @@
-"""From vectors to scores: nuisance removed (NAP), a machine for each model (SVM), the trials scored.
+"""From vectors to scores: chains of steps such as NAP, LDA and PLDA, support vector machines, and scoring of trials.
 
-`Supervectors` and `Trials` enter, `Scores` leave; GMM-UBM scores are made here from frames too.
+
+Scoring functions take vectors and `Trials` and return `Scores`; GMM-UBM scores are computed here too, from frames.
 """
 
 from spkver.backend.chain import (

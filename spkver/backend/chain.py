@@ -6,11 +6,11 @@ Three ways to write the same chain:
 * YAML: ``[centre, whiten, length, lda: 150, length, plda: {rank: 100}]``;
 * Python: ``["centre", "whiten", "length", {"lda": 150}, "length", {"plda": {"rank": 100}}]``.
 
-Maps of vectors come first, then one scorer (cosine where none is named), then normalisation by a cohort, then
-calibration. `spkver.backend.STEPS` is the table of steps. Each is trained on the vectors as the steps before it leave
-them; calibration on held-out speakers.
+Maps of vectors come first, then one scorer (cosine if none is named), then normalisation by a cohort, then calibration.
+`spkver.backend.STEPS` is the table of steps. Each is trained on the output of the steps before it; calibration is
+trained on held-out speakers.
 
-A file is HDF5, whole or absent, and holds arrays and JSON alone. Attributes: the kind of file, the chain with all its
+A file is HDF5, whole or absent, and holds only arrays and JSON. Attributes: the kind of file, the chain with all its
 values, and the facts of the training with the digest of its inputs. Datasets: ``map<i>.offset``, ``map<i>.matrix`` or
 ``map<i>.directions`` of map i, ``model.<field>`` of the scorer, ``cohort``, ``calibration``, and ``heard``, the digests
 of the training speakers.
@@ -75,10 +75,10 @@ _REMEDY = "such as centre,whiten,length,lda:150,length,plda:100"
 Chain = tuple["ChosenStep", ...]
 Spec = str | Sequence[str | Mapping[str, Any]] | Chain
 
-_PAIRS = 1 << 22  # scores with a cohort that are held at once
+_PAIRS = 1 << 22  # number of cohort scores held at once
 
-_ENROLLED = 300  # speakers of a fold that calibration takes at most
-_TESTED = 3  # tests of a speaker that calibration takes at most
+_ENROLLED = 300  # largest number of speakers of a fold used for calibration
+_TESTED = 3  # largest number of tests of a speaker used for calibration
 
 _KIND = "spkver backend"
 _VERSION = 1
@@ -112,7 +112,7 @@ class ChosenStep:
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What it needs of the training vectors."""
+        """Requirements on the training vectors."""
         uses_adapt = "adapt" in (self.values.get("on"), self.values.get("cohort"))
         if uses_adapt or self.values.get("adapt", "none") != "none":
             return (*self.step.needs, "adapt")
@@ -120,12 +120,12 @@ class ChosenStep:
 
 
 def read_chain(text: str | Path) -> Chain:
-    """Return the chain of a text as users write it, or of a YAML file where it names one (``*.yaml``, ``*.yml``).
+    """Return the chain that a text describes, or the YAML file that it names (``*.yaml``, ``*.yml``).
 
     Raises
     ------
     ConfigError
-        As `parse_chain`, with the file.
+        As in `parse_chain`, with the file.
     """
     if not str(text).endswith((".yaml", ".yml")):
         return parse_chain(str(text))
@@ -146,7 +146,7 @@ def parse_chain(spec: Spec) -> Chain:
     Returns
     -------
     tuple of ChosenStep
-        With the scorer cosine where none was named.
+        The steps, with the scorer cosine if none was named.
 
     Raises
     ------
@@ -199,12 +199,12 @@ def format_chain(chain: Chain) -> str:
 
 
 def plain_chain(chain: Chain) -> list[Any]:
-    """Return a chain as lists, mappings, texts and numbers, with all values: what files hold."""
+    """Return a chain as lists, mappings, strings and numbers, with all values, in the form of files."""
     return [{chosen.name: dict(chosen.values)} for chosen in chain]
 
 
 def step_of(chain: Chain, role: str) -> ChosenStep | None:
-    """Return the one step of a role other than "map"; None where there is none."""
+    """Return the step with a role other than "map"; None if there is none."""
     return next((chosen for chosen in chain if chosen.step.role == role), None)
 
 
@@ -221,7 +221,7 @@ def check_chain(
     counts : sequence of int
         Vectors of each speaker.
     is_adapted : bool
-        There are vectors to adapt to.
+        Whether there are vectors to adapt to.
     """
     problems = Problems()
     n_speakers = len(counts)
@@ -256,17 +256,17 @@ class Backend:
     ----------
     chain : tuple of ChosenStep
     maps : tuple of AffineMap, LengthNorm or Projection
-        What is done to each vector.
+        The maps that are applied to each vector.
     model : object
-        What the scorer has learnt.
+        The trained scorer.
     cohort : ndarray of float64 of shape (K, R), optional
-        Mapped vectors that scores are normalised by.
+        Mapped vectors of the cohort by which scores are normalised.
     calibration : Affine, optional
     facts : mapping
-        `dimension` of the vectors that enter; `vectors` and `speakers`, how many of them it was trained on;
-        `made_from`, the digest of these vectors, the chain and the seed.
+        `dimension` of the input vectors; `vectors` and `speakers`, their numbers in training; `made_from`, the digest
+        of these vectors, the chain and the seed.
     heard : ndarray of uint64 of shape (S,)
-        Digests of the training speakers, see `speaker_digests`; empty where they are not known.
+        Digests of the training speakers, see `speaker_digests`; empty if they are unknown.
     """
 
     chain: Chain
@@ -289,20 +289,23 @@ class Backend:
 
     @property
     def origin(self) -> str:
-        """What it was made of, in words."""
+        """A description of its training data."""
         if not self.facts["vectors"]:
             return "models of Kaldi"
         return f"trained on {self.facts['vectors']} vectors of {self.facts['speakers']} speakers"
 
     @property
     def adapts_to_list(self) -> str:
-        """The part of the trial list that a score depends on, see `Step.of_list`: scores of two lists do not mix."""
+        """The part of the trial list that a score depends on, see `Step.of_list`.
+
+        Scores from different lists must not be mixed.
+        """
         return self.scorer.step.of_list
 
     def transform(
         self, vectors: NDArray[np.floating], *, names: NDArray[Any] | None = None
     ) -> Floats:
-        """Return vectors (n, R) as the scorer sees them, shape (n, K).
+        """Return vectors (n, R) after the maps, as input of the scorer, shape (n, K).
 
         Parameters
         ----------
@@ -313,7 +316,7 @@ class Backend:
         Raises
         ------
         DataError
-            If they have other dimensions, one is not finite or 0, or becomes 0 before a length norm.
+            If vectors have other dimensions, or one is not finite, is 0, or becomes 0 before a length norm.
         """
         if isinstance(vectors, Embeddings):
             raise DataError(
@@ -357,7 +360,7 @@ class Backend:
             A model is an enrolled speaker, with all its vectors, or else the id of one enrolled utterance; a segment is
             the id of a tested utterance. Not with arrays.
         warn : bool
-            Whether to warn of trials whose model has the tested recording, and of speakers that were trained on.
+            Whether to warn of trials whose model contains the tested recording, and of speakers in training.
 
         Returns
         -------
@@ -367,7 +370,7 @@ class Backend:
         Raises
         ------
         DataError
-            If a model or a segment has no vector, or as `transform`.
+            If a model or a segment has no vector, or as in `transform`.
         """
         enrol = _as_embeddings(enrol)
         test = _as_embeddings(test)
@@ -409,7 +412,7 @@ class Backend:
         with errors_of(test.source):
             parts = [test_rows]
             if self.adapts_to_list == "models":
-                # no bit of a score may depend on the other tests
+                # scores must not depend on the other tests, to the bit
                 parts = np.split(test_rows, len(test_rows))
             tests = np.concatenate(
                 [self.transform(test.vectors[rows], names=test.ids[rows]) for rows in parts]
@@ -418,7 +421,7 @@ class Backend:
         return scored(trials, self.score_vectors(sessions, tests, listed).values)
 
     def _score_all(self, enrol: Any, test: Any) -> Floats:
-        """The scores (M, T) of all rows of two arrays."""
+        """Return the scores (M, T) of all pairs of rows of two arrays."""
         if isinstance(enrol, Embeddings) or isinstance(test, Embeddings):
             text = "expected trials with Embeddings; without trials, two arrays of vectors"
             raise DataError(text, remedy="give trials, or the .vectors of both")
@@ -473,7 +476,7 @@ class Backend:
         )
 
     def _all(self, sessions: Sessions, tests: Any) -> Floats:
-        """Scores (models, tests) of all models with all tests."""
+        """Return the scores (models, tests) of all models with all tests."""
         n_models = len(sessions.counts)
         n_tests = len(tests)
         models, segments = np.divmod(np.arange(n_models * n_tests), n_tests)
@@ -481,12 +484,12 @@ class Backend:
 
 
 def speaker_digests(speakers: Iterable[str]) -> NDArray[np.uint64]:
-    """Return 64 bits of the SHA-256 of each speaker's id, sorted by id: a trained backend need not hold names."""
+    """Return 64 bits of the SHA-256 of each speaker's id, sorted by id, so that a trained backend needs no names."""
     return np.array([int(fingerprint(name)[:16], 16) for name in sorted(set(speakers))], np.uint64)
 
 
 def warn_of_trained(digests: NDArray[np.uint64], speakers: Iterable[str]) -> None:
-    """Warn if a backend or an attacker was trained on speakers of the trials, which their digests tell."""
+    """Warn if, by their digests, speakers of the trials were in the training of a backend or an attacker."""
     names = sorted(set(speakers))
     is_trained = np.isin(speaker_digests(names), digests)
     known = [names[row] for row in np.flatnonzero(is_trained)]
@@ -512,7 +515,7 @@ def train_chain(
     Parameters
     ----------
     embeddings : Embeddings, Supervectors, IVectors, or array_like of shape (n, D)
-        They are held in float64. Models of supervectors and i-vectors are their speakers.
+        Vectors, which are converted to float64. The models of supervectors and i-vectors count as speakers.
     spec : str, sequence, or tuple of ChosenStep
         The chain, see `spkver.backend.parse_chain`.
     speakers : array_like of str or int of shape (n,), optional
@@ -520,7 +523,7 @@ def train_chain(
     adapt : Embeddings, or array_like of shape (m, D), optional
         Vectors of the domain that will be tested; their speakers are not used.
     seed : int
-        Deals the speakers for calibration.
+        Seed of the assignment of speakers to folds for calibration.
     verbose : bool
         Whether to show progress.
 
@@ -557,7 +560,7 @@ def train_chain(
         embeddings = Embeddings.from_arrays(embeddings, speakers=speakers)
     elif speakers is not None:
         raise DataError(
-            "expected speakers with an array of vectors, got them with Embeddings, which have their own"
+            "expected speakers only with an array of vectors: Embeddings have their own"
         )
     if not isinstance(adapt, Embeddings | None):
         adapt = Embeddings.from_arrays(adapt)
@@ -568,7 +571,9 @@ def train_chain(
         adapt.norms()
         if adapt.vectors.shape[1] != dimension:
             text = f"expected vectors to adapt to of {dimension} dimensions, got {adapt.vectors.shape[1]}"
-            raise DataError(text, file=adapt.source or None, remedy="use one extractor for both")
+            raise DataError(
+                text, file=adapt.source or None, remedy="use the same extractor for both"
+            )
         others = np.asarray(adapt.vectors)
         adapted_to = others.astype(np.float64)
     names, codes = factorise(embeddings.speakers)
@@ -576,7 +581,7 @@ def train_chain(
     counts = np.bincount(codes)
     check_chain(chain, dimension, counts, is_adapted=adapt is not None)
     calibrate = step_of(chain, "calibration")
-    if calibrate is not None:  # the rest must be trained on the speakers of all folds but one
+    if calibrate is not None:  # the rest of the chain must be trainable on all folds but one
         n_trained = len(names) - -(-len(names) // calibrate.values["folds"])
         largest = np.sort(counts)[-n_trained:]
         check_chain(chain[:-1], dimension, largest, is_adapted=adapt is not None)
@@ -613,10 +618,10 @@ def backend_from_kaldi(
     ----------
     plda : KaldiPlda
     mean : ndarray of shape (R,), optional
-        Subtracted first, as `ivector-subtract-global-mean` does.
+        Mean that is subtracted first, as by `ivector-subtract-global-mean`.
     transform : ndarray of shape (K, R) or (K, R + 1), or VbxTransform, optional
-        LDA; the last column is an offset where there is one more than `mean` has. Its output is scaled to the length
-        sqrt(K), as `ivector-normalize-length` does. A transform of VBx includes means and length norms.
+        LDA; if there is one column more than `mean` has numbers, the last one is an offset. Its output is scaled to the
+        length sqrt(K), as `ivector-normalize-length` does. A transform of VBx includes means and length norms.
     length : {"kaldi", "simple", "none"}
         How vectors are scaled within the PLDA, see `spkver.backend.kaldi_plda_scores`.
 
@@ -671,7 +676,7 @@ def backend_from_kaldi(
 
 
 def write_backend(path: str | Path, backend: Backend) -> None:
-    """Write a trained chain, whole or not at all; equal ones give equal bytes."""
+    """Write a trained chain, whole or not at all; equal chains give equal files."""
     arrays: dict[str, Any] = {}
     for number, step in enumerate(backend.maps):
         arrays |= _arrays_of(step, f"map{number}.")
@@ -729,7 +734,7 @@ def read_backend(path: str | Path) -> Backend:
 
 
 def _as_embeddings(vectors: Any) -> Any:
-    """Supervectors and i-vectors as Embeddings; other vectors as they are."""
+    """Convert supervectors and i-vectors to Embeddings; return other vectors unchanged."""
     if isinstance(vectors, Supervectors):
         return vectors.embeddings()
     return vectors
@@ -750,7 +755,7 @@ def _items(spec: Spec) -> Sequence[Any]:
 
 
 def _named_value(item: Any) -> tuple[str, Any]:
-    """A name and its value, from ``name``, ``name:value`` or a mapping of the name to a value or to values."""
+    """Return a name and its value, from ``name``, ``name:value`` or a mapping of the name to one or more values."""
     value: Any = None
     if isinstance(item, str):
         item, colon, text = item.partition(":")
@@ -768,7 +773,7 @@ def _named_value(item: Any) -> tuple[str, Any]:
 
 
 def _chosen(item: Any) -> ChosenStep:
-    """A step and its values, see `_named_value`."""
+    """Return a step and its values, see `_named_value`."""
     name, value = _named_value(item)
     rows = {step.name: step for step in STEPS}
     name = ALIASES.get(name, name)
@@ -798,7 +803,7 @@ def _chosen(item: Any) -> ChosenStep:
 
 
 def _value(parameter: Parameter, value: Any, step: str) -> Any:
-    """A value in the type of its parameter."""
+    """Convert a value to the type of its parameter."""
     if value is None and parameter.default is None:
         return None
     name = f"{step}.{parameter.name}"
@@ -819,7 +824,7 @@ def _value(parameter: Parameter, value: Any, step: str) -> Any:
 
 
 def _check_limit(chosen: ChosenStep, dimension: int, n_speakers: int, problems: Problems) -> int:
-    """Note a first parameter above the limit of its step; return the dimensions that the step leaves."""
+    """Note a first parameter above the limit of its step; return the number of dimensions after the step."""
     limit = dimension
     reason = f"{dimension} dimensions"
     if chosen.step.limit == "speakers":
@@ -861,7 +866,7 @@ def _check_order(chain: Sequence[ChosenStep], problems: Problems) -> None:
     for chosen in chain:
         if chosen.step.of_list and any(other.step.role == "norm" for other in chain):
             problems.add(
-                f"snorm cannot follow {chosen.name}: scores with a cohort would be those of another list"
+                f"snorm cannot follow {chosen.name}: scores with a cohort would belong to another list"
             )
 
 
@@ -899,8 +904,8 @@ def _trained(chain: Chain, training: Training, facts: dict[str, Any]) -> Backend
 def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: int) -> Affine:
     """Train the calibration on trials of speakers that the rest of the chain was not trained on.
 
-    Speakers are dealt into folds. For each fold the chain is trained on the others; of at most 300 of its speakers with
-    enough vectors, the first (or first few) are a model and the next three at most are tested, all models against all.
+    Speakers are dealt into folds. For each fold the chain is trained on the others; at most 300 of its speakers with
+    enough vectors take part, the first vector (or first few) of each as a model and up to three more as tests.
     """
     values = calibrate.values
     n_speakers = int(training.codes.max()) + 1
@@ -942,7 +947,7 @@ def _calibration(chain: Chain, calibrate: ChosenStep, training: Training, seed: 
 def _scores_of_held(
     backend: Backend, vectors: Floats, codes: NDArray[Any], n_enrolled: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Scores of all trials of a fold, see `_calibration`, and which of them compare a speaker with itself."""
+    """Return the scores of all trials of a fold, see `_calibration`, and which trials are target trials."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(codes[order]) > 0])
     counts = np.diff(np.r_[starts, len(order)])
@@ -971,7 +976,7 @@ def _product(matrix: Floats) -> AffineMap:
 
 
 def _arrays_of(holder: Any, prefix: str) -> dict[str, Floats]:
-    """The arrays of a map or a model, by their names in a file."""
+    """Return the arrays of a map or a model, by their names in a file."""
     arrays = {}
     for entry in dataclasses.fields(holder):
         values = getattr(holder, entry.name)
@@ -981,7 +986,7 @@ def _arrays_of(holder: Any, prefix: str) -> dict[str, Floats]:
 
 
 def _holder(kind: Any, prefix: str, arrays: dict[str, NDArray[Any]]) -> Any:
-    """A map or a model, from its arrays in a file."""
+    """Return a map or a model from its arrays in a file."""
     return kind(
         **{
             name.removeprefix(prefix): array

@@ -49,7 +49,7 @@ from spkver.backend.scoring import pair_products
 from spkver.sidekit import open_hdf5, read_array
 
 LENGTHS = ("kaldi", "simple", "none")
-_SINGULAR = 1e-12  # ratio of the least singular value of a transform to its largest
+_SINGULAR = 1e-12  # a transform is singular if its least singular value is below this fraction of the largest
 
 _BINARY = b"\0B"
 _OPENING = b"<Plda>"
@@ -61,14 +61,14 @@ _REMEDY = "it is cut short or of another kind: copy or write it again"
 @one_line
 @dataclass(frozen=True, eq=False)
 class KaldiPlda:
-    """A PLDA as Kaldi keeps it.
+    """A PLDA in Kaldi's form.
 
     Attributes
     ----------
     mean : ndarray of shape (R,)
-        m.
+        Mean m.
     transform : ndarray of shape (R, R)
-        A, regular.
+        Matrix A, not singular.
     psi : ndarray of shape (R,)
         Variances between speakers, 0 or more.
 
@@ -99,12 +99,12 @@ class KaldiPlda:
 
     @property
     def dimension(self) -> int:
-        """R."""
+        """Dimension R of the vectors."""
         return len(self.mean)
 
 
 class VbxTransform(NamedTuple):
-    """Centring and LDA between two length norms, u((u(x - mean1)) lda - mean2), as VBx keeps them beside its PLDA.
+    """Centring and LDA between two length norms, u((u(x - mean1)) lda - mean2), as stored by VBx with its PLDA.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def plda_from_kaldi(plda: KaldiPlda) -> Plda:
 
 
 def length_normalised(transformed: Floats, psi: Floats, counts: NDArray[Any]) -> NDArray[Any]:
-    """Return u sqrt(R / sum_r u_r^2 / (psi_r + 1/n)), with the length that a mean of n vectors has on average.
+    """Return u sqrt(R / sum_r u_r^2 / (psi_r + 1/n)), which has the expected length of a mean of n vectors.
 
     Parameters
     ----------
@@ -189,15 +189,15 @@ def kaldi_plda_scores(
     tests : ndarray of shape (T, R)
     models, segments : ndarray of int of shape (n,)
     sessions_as : str
-        "all", or "mean": the mean counts as one vector.
+        "all": the mean counts as n vectors; "mean": it counts as one vector.
     length : str
-        Length of vectors: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", as it is: the
-        ratio by the book, that of `plda_scores`.
+        Length of vectors: "kaldi", see `length_normalised`; "simple", sqrt(R) for all; "none", unchanged, which gives
+        the exact ratio of `plda_scores`.
 
     Returns
     -------
     ndarray of float64 of shape (n,)
-        In nat.
+        Log-likelihood ratios in nat.
 
     Raises
     ------
@@ -236,11 +236,11 @@ def adapt_plda_unsupervised(
     within_scale: float = 0.3,
     between_scale: float = 0.7,
 ) -> KaldiPlda:
-    """Return a PLDA that explains the variance of unlabelled vectors of another domain, as Kaldi adapts it.
+    """Return a PLDA that explains the variance of unlabelled vectors of another domain, as Kaldi does.
 
     The mean becomes that of the vectors. In the space where the model's total covariance is the identity, each
     principal direction of the vectors with a variance s above 1 gives (s - 1) times `within_scale` to the variance
-    within speakers and (s - 1) times `between_scale` to that between them; directions with less stay as they are.
+    within speakers and (s - 1) times `between_scale` to that between them; directions with less variance do not change.
 
     Parameters
     ----------
@@ -248,10 +248,9 @@ def adapt_plda_unsupervised(
     vectors : ndarray of shape (N, R)
         Vectors of any speakers.
     mean_scale : float
-        How much of the square of the difference of means counts as variance.
+        Share of the squared difference of the means that counts as variance.
     within_scale, between_scale : float
-        How much of the variance that the model does not explain goes within and between speakers; the defaults are
-        Kaldi's.
+        Shares of the unexplained variance that are attributed to within and between speakers; the defaults are Kaldi's.
 
     Returns
     -------
@@ -288,12 +287,12 @@ def read_kaldi_matrix(path: str | Path) -> Floats:
     Returns
     -------
     ndarray of float64 of shape (n,) or (rows, columns)
-        A transform of Kaldi's is (K, R), y = T x, or (K, R + 1) with the offset in the last column.
+        The array; Kaldi's transforms are (K, R), y = T x, or (K, R + 1) with the offset in the last column.
 
     Raises
     ------
     DataError
-        If the file is missing, cut short, of another kind, or has data after the numbers, or a number is not finite.
+        If the file is missing, cut short or of another kind, has data after the numbers, or a number is not finite.
     """
     with _opened(path) as (raw, binary):
         matrix, end = _read_array(raw, binary)
@@ -303,7 +302,7 @@ def read_kaldi_matrix(path: str | Path) -> Floats:
 
 
 def read_kaldi_plda(path: str | Path) -> KaldiPlda:
-    """Read a PLDA of Kaldi's, binary or text.
+    """Read a PLDA in Kaldi's format, binary or text.
 
     Raises
     ------
@@ -367,7 +366,9 @@ def _opened(path: str | Path) -> Iterator[tuple[bytes, bool]]:
     except DataError:
         raise
     except (ValueError, struct.error) as error:
-        raise DataError(f"is no such file of Kaldi: {error}", file=path, remedy=_REMEDY) from error
+        raise DataError(
+            f"is not such a file of Kaldi: {error}", file=path, remedy=_REMEDY
+        ) from error
 
 
 def _read_array(raw: bytes, binary: bool) -> tuple[Floats, int]:
@@ -376,7 +377,7 @@ def _read_array(raw: bytes, binary: bool) -> tuple[Floats, int]:
     else:
         array, end = read_text_matrix(raw, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
-        raise ValueError("an array without numbers, or one that is NaN or infinite")
+        raise ValueError("an array without numbers, or with NaN or infinity")
     return array.astype(np.float64), end
 
 

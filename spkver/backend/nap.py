@@ -1,7 +1,7 @@
 """Nuisance attribute projection: remove the directions in which sessions vary.
 
-Products of long vectors are summed in float64, by blocks of rows and columns, in memory or in files. No float64 copy of
-the vectors is made: a few thousand dimensions of a tile of rows are converted at a time.
+Products of long vectors, in memory or in files, are summed in float64, by blocks of rows and columns. No float64 copy
+of the vectors is made: a few thousand dimensions of a tile of rows are converted at a time.
 
 References
 ----------
@@ -28,10 +28,10 @@ from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.vectors import Supervectors
 
-_COLUMNS = 4096  # dimensions of the vectors that are in float64 at a time
-_TILE = 256  # vectors of either side of a task
+_COLUMNS = 4096  # number of dimensions converted to float64 at a time
+_TILE = 256  # number of vectors of either side in a task
 
-_ROWS = 64  # vectors that are projected together
+_ROWS = 64  # number of vectors projected together
 
 
 def inner_products(vectors: Rows, others: Rows) -> Floats:
@@ -52,7 +52,7 @@ def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
     Parameters
     ----------
     vectors : ndarray or StoredArray of shape (N, D)
-        Those in a file are read by blocks.
+        The vectors; those in a file are read by blocks.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -60,7 +60,7 @@ def gram_matrix(vectors: Rows, *, work: Work = ALL_CORES) -> Floats:
     -------
     ndarray of shape (N, N)
     """
-    # only the lower triangle: its columns come before its rows, or are the same
+    # only the lower triangle, whose columns do not come after its rows
     tiles = [*combinations_with_replacement(chunk_bounds(len(vectors), _TILE), 2)]
 
     def sides(columns: tuple[int, int], rows: tuple[int, int]) -> tuple[Rows, Rows | None]:
@@ -98,16 +98,16 @@ class NapConfig:
     Attributes
     ----------
     rank : int
-        How many; 0 leaves NAP out.
+        Number of directions; 0 leaves NAP out.
     scatter : str
         "total": the largest directions of the second moment of all vectors, neither centred nor by speaker, as in
         SIDEKIT's tutorial; "within": those of the scatter within speakers, as in Campbell et al.
     list : str
-        The list that the directions are estimated on: "background" (the tutorial's) or "nap".
+        The list on which the directions are estimated: "background" (the tutorial's) or "nap".
     step : int
-        The list "nap" takes every `step`-th recording of the UBM list ...
+        The list "nap" takes every `step`-th recording of the UBM list.
     size : int or None
-        ... and at most so many of them.
+        Largest number of recordings of the list "nap".
     """
 
     rank: int = 40
@@ -167,7 +167,7 @@ def fit_nap(
     scatter : str
         "total" or "within", see `NapConfig`.
     speakers : sequence of str, of length S
-        For the scatter within speakers; by default the models of supervectors.
+        Speaker of each session, for the scatter within speakers; by default the models of supervectors.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -178,7 +178,7 @@ def fit_nap(
     Raises
     ------
     DataError
-        If the scatter within speakers is asked for, and there is not one speaker for each session.
+        If the scatter within speakers is requested and the number of speakers differs from that of the sessions.
     ConfigError
         If the sessions do not span that many directions.
     """
@@ -208,7 +208,7 @@ def fit_nap(
     values = values[::-1][:rank]
     coordinates = coordinates[:, ::-1][:, :rank]
     if is_negligible(np.sqrt(max(values[0], 0.0)), size * np.sqrt(n_sessions)):
-        values[:] = 0.0  # the means of equal sessions, rounded
+        values[:] = 0.0  # only rounding errors are left of equal sessions
     smallest = n_sessions * np.finfo(rows.dtype).eps
     if rank and not values[-1] > values[0] * smallest:
         n_spanned = int((values > values[0] * smallest).sum())
@@ -223,7 +223,7 @@ def fit_nap(
 @one_line
 @dataclass(frozen=True)
 class Projection:
-    """Removes a subspace, see `remove_directions`; vectors keep their dtype.
+    """A projection that removes a subspace, see `remove_directions`; vectors keep their dtype.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ def check_rank(
     scatter: str = "total",
     speakers: Sequence[str] | NDArray[Any] | None = None,
 ) -> None:
-    """Raise ConfigError if so many sessions cannot span `rank` directions, before any vector is computed."""
+    """Raise a ConfigError, before any vector is computed, if the sessions cannot span `rank` directions."""
     if scatter == "within":
         if speakers is None or len(speakers) != n_sessions:
             raise DataError(
@@ -285,7 +285,7 @@ def check_rank(
 
 
 def _product(tile: tuple[Rows, Rows | None]) -> Floats:
-    """Inner products of rows (n, D) and (m, D), or of the first with themselves."""
+    """Return the inner products of rows (n, D) and (m, D), or of the former with themselves."""
     rows = np.asarray(tile[0])
     others = rows
     if tile[1] is not None:

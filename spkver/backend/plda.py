@@ -2,8 +2,8 @@
 
     x = m + F y + G z + e        y ~ N(0, I) a speaker, z ~ N(0, I) a session, e ~ N(0, S)
 
-Without G, and with a full S, this is the "simplified" model. All that EM needs of the vectors are their sums by speaker
-and their total scatter, so a round costs the same for a thousand vectors and for a million.
+Without G, and with a full S, this is the "simplified" model. EM needs only the sums of the vectors by speaker and their
+total scatter, so a round costs the same for a thousand vectors and for a million.
 
 Every scorer takes `Sessions`, the enrolment vectors by model. In a `LatentBasis` the posterior of a speaker is
 diagonal; `residual_prior` keeps the covariance within speakers regular. Scores are log-likelihood ratios of several
@@ -39,15 +39,17 @@ from spkver.backend.scoring import pair_products
 from spkver.backend.transforms import warn_of_few
 from spkver.sidekit import FactorAnalyser
 
-_SINGULAR = 1e-8  # least eigenvalue of a correlation matrix that counts as determined
-_CONSTANT = 1e-12  # part of the variance, within or between speakers, below which there is none
-# standard deviation, as a part of the largest of all dimensions, that counts as none
+_SINGULAR = (
+    1e-8  # a covariance counts as determined if its correlation matrix has no smaller eigenvalue
+)
+_CONSTANT = 1e-12  # a smaller share of the variance, within or between speakers, counts as none
+# a standard deviation that is a smaller fraction of the largest of any dimension counts as none
 _SMALL = 1e-10
-_LARGEST = 1e100  # beyond, squares of squares leave the range of float64
+_LARGEST = 1e100  # with larger numbers, fourth powers exceed the range of float64
 
 SESSIONS_AS = ("all", "mean")
 
-_ROUNDING = 1e-14  # of the largest eigenvalue
+_ROUNDING = 1e-14  # eigenvalues below this fraction of the largest are rounding errors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,14 +59,14 @@ class Sessions:
     Attributes
     ----------
     vectors : ndarray of float64 of shape (N, R)
-        Finite.
+        Finite vectors.
     models : ndarray of int64 of shape (N,)
         Codes 0 to M - 1, in any order; each has a vector.
 
     Raises
     ------
     DataError
-        If shapes disagree, a vector is not finite, there is none, or a code is out of its range or without a vector.
+        If shapes disagree, a vector is not finite, there are no vectors, or a code is out of range or has no vector.
 
     Examples
     --------
@@ -136,7 +138,7 @@ class Sessions:
 def checked_vectors(
     vectors: NDArray[np.floating], name: str, dimension: int | None = None
 ) -> Floats:
-    """Return vectors in float64; `name` says in errors what they are.
+    """Return vectors in float64; `name` is their name in errors.
 
     Raises
     ------
@@ -150,12 +152,12 @@ def checked_vectors(
         )
     if dimension is not None and array.shape[1] != dimension:
         text = f"expected {name} of {dimension} dimensions, got {array.shape[1]}"
-        raise DataError(text, remedy="use vectors of one extractor and one chain throughout")
+        raise DataError(text, remedy="use vectors from the same extractor and chain throughout")
     checked: Floats = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad.size:
         text = f"{bad.size} of {len(array)} {name} hold NaN or infinity: rows {few(bad.tolist())}"
-        raise DataError(text, remedy="extract them anew, or leave them out")
+        raise DataError(text, remedy="extract them again, or leave them out")
     return checked
 
 
@@ -169,7 +171,7 @@ class LatentBasis:
     projection : ndarray of shape (R, K)
         W^-1 F V: for a vector x minus the mean, x @ projection holds all its information about y.
     precisions : ndarray of shape (K,)
-        p, 0 or more: n vectors leave y with the variances 1 / (1 + n p).
+        p, at least 0: given n vectors, y has the posterior variances 1 / (1 + n p).
     rotation : ndarray of shape (K, K)
         V, orthonormal.
     factor : ndarray of shape (R, R)
@@ -213,7 +215,7 @@ class ResidualPrior:
     Attributes
     ----------
     weight : float
-        nu: the number of vectors that the prior counts as.
+        nu: the prior counts as this many vectors.
     variances : ndarray of shape (R,)
         Diagonal of S0, above 0.
     """
@@ -239,11 +241,11 @@ def residual_prior(
 ) -> ResidualPrior:
     """Return the prior of the covariance within speakers.
 
-    Where the vectors determine the covariance within speakers (its correlation matrix has no eigenvalue below 1e-8,
-    or, where it is diagonal, no dimension without variance) the weight is 0, and all results are as without a prior.
-    Else (few vectors, constant or repeated dimensions) it is R, the number of dimensions. S0 is the variance of each
+    Where the vectors determine the covariance within speakers (its correlation matrix has no eigenvalue below 1e-8, or,
+    if it is diagonal, no dimension without variance) the weight is 0, and the results are those without a prior. Else
+    (few vectors, constant or repeated dimensions) it is R, the number of dimensions. S0 is the variance of each
     dimension times the mean, over the dimensions, of the share of variance within speakers; a constant dimension (or
-    one that varies by less than 1e-10 of the one that varies most) gets the mean of the others.
+    one that varies less than 1e-10 times as much as the most variable) gets the mean of the others.
 
     Parameters
     ----------
@@ -282,9 +284,11 @@ def residual_prior(
     if not varies.any():
         raise DataError(
             "the vectors are all the same: nothing can be learnt from them",
-            remedy="extract them anew",
+            remedy="extract them again",
         )
-    parts = np.diag(within)[varies] / total[varies]  # of each dimension within speakers
+    parts = (
+        np.diag(within)[varies] / total[varies]
+    )  # share of variance within speakers, by dimension
     if not parts.max() > _CONSTANT:
         same = "the vectors of each speaker are all the same"
         reason = "each speaker has one" if len(speakers) == len(vectors) else same
@@ -314,7 +318,10 @@ def residual_prior(
 
 
 def check_finite(holder: Any, **shapes: tuple[int | None, ...]) -> None:
-    """Convert a model's arrays to float64; DataError unless they are finite and of these shapes (None: any length)."""
+    """Convert a model's arrays to float64.
+
+    Raise a DataError unless they are finite and have these shapes (None: any length).
+    """
     for name, shape in shapes.items():
         array = np.asarray(getattr(holder, name), np.float64)
         fits = array.ndim == len(shape) and all(
@@ -366,7 +373,7 @@ class Plda:
         if self.channel is not None:
             shapes["channel"] = (dimension, None)
         check_finite(self, **shapes)
-        _ = self.basis  # fails if S is not positive definite
+        _ = self.basis  # raises an error if S is not positive definite
 
     @property
     def dimension(self) -> int:
@@ -398,26 +405,26 @@ class Plda:
 
 @dataclass(frozen=True)
 class PldaConfig:
-    """How a PLDA is trained.
+    """Settings for training a PLDA.
 
     Attributes
     ----------
     rank : int or None
-        K, the columns of F; None: as many as the vectors have dimensions.
+        K, the number of columns of F; None: the dimension of the vectors.
     channel_rank : int
-        L, the columns of G; 0 leaves eigenchannels out.
+        L, the number of columns of G; 0 leaves eigenchannels out.
     residual : str
-        "full" or "diagonal", as in Kenny's model with eigenchannels: with a full S, a G can add nothing.
+        "full" or "diagonal", as in Kenny's model with eigenchannels: with a full S, G adds nothing.
     iterations : int
         Rounds of EM.
     minimum_divergence : str
         F <- F C after each round, where C C' is the second moment of the speakers' y: "lower" takes the lower Cholesky
         factor, which leaves the prior N(0, I); "sidekit" the upper one, as SIDEKIT does; "none".
     session_weight : float
-        The number of vectors that each vector counts as; SIDEKIT's `scaling_factor` in training.
+        Weight of each vector, as a number of vectors; SIDEKIT's `scaling_factor` in training.
     prior : float or None
-        The number of vectors that the prior of S counts as, see `residual_prior`. None: 0 where the vectors determine
-        S, else R.
+        Weight of the prior of S, as a number of vectors, see `residual_prior`. None: 0 if the vectors determine S, else
+        R.
     """
 
     rank: int | None = None
@@ -458,9 +465,9 @@ def expectation(
     ----------
     model : Plda
     counts : ndarray of shape (M,)
-        n: vectors of each speaker, each taken `session_weight` times.
+        n: number of vectors of each speaker, times `session_weight`.
     sums : ndarray of shape (M, R)
-        f, of vectors minus the mean of the model.
+        f, for vectors minus the mean of the model.
     scatter : ndarray of shape (R, R)
         C, the sum of x x'.
 
@@ -492,7 +499,7 @@ def expectation(
     speakers = (means.T @ means + np.diag(spreads.sum(axis=0))) / len(means)
     if model.channel is None:
         return cross, second, speakers, float(log_likelihood)
-    # z of a session, given its y, is that of x - F y: a linear map of it with the same covariance for all
+    # given y, z of a session follows from x - F y: a linear map, with the same covariance for all sessions
     weighted = np.linalg.solve(model.residual, model.channel)
     spread = np.linalg.inv(np.eye(model.channel.shape[1]) + model.channel.T @ weighted)
     gain = spread @ weighted.T  # (L, R)
@@ -542,7 +549,7 @@ def maximisation(
     """
     from scipy.linalg import cho_solve
 
-    # by Cholesky: rounding then follows each factor's own scale
+    # with Cholesky factors, rounding follows the scale of each factor
     loadings: Floats = cho_solve((np.linalg.cholesky(second), True), cross.T).T.copy()
     residual = prior.posterior(scatter - loadings @ cross.T, total)
     residual = (residual + residual.T) / 2
@@ -550,7 +557,7 @@ def maximisation(
         residual = np.diag(np.diag(residual))
     rank = len(speakers)
     sessions = second[rank:, rank:] / total
-    # the upper factor depends on the basis, which is that of F itself
+    # the upper factor depends on the basis, so the basis of F itself is used
     if config.minimum_divergence == "sidekit":
         upper = np.linalg.cholesky(rotation @ speakers @ rotation.T).T
         loadings[:, :rank] = loadings[:, :rank] @ rotation.T @ upper
@@ -566,10 +573,10 @@ def fit_plda(
 ) -> tuple[Plda, Floats]:
     """Train a PLDA by EM, from a fixed start: m is the mean, F the leading eigenvectors of the total covariance.
 
-    The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT. Where the standard deviation
-    along an eigenvector is above 1, its length is that deviation: otherwise EM would not converge on vectors of large
-    numbers (SIDEKIT's convention leaves the length at 1). G starts at the eigenvectors that follow, whose lengths are
-    the deviations. m stays the mean of the vectors.
+    The eigenvectors have length 1 and S starts at the total covariance, as in SIDEKIT. If the standard deviation along
+    an eigenvector is above 1, it is used as the length: otherwise EM would not converge on vectors with large numbers
+    (SIDEKIT's convention leaves the length at 1). G starts at the eigenvectors that follow, whose lengths are the
+    deviations. m remains the mean of the vectors.
 
     Parameters
     ----------
@@ -581,7 +588,7 @@ def fit_plda(
     -------
     plda : Plda
     objective : ndarray of shape (iterations + 1,)
-        Log-likelihood of the vectors before each round and at the end, in nat, plus the log-density of the prior where
+        Log-likelihood of the vectors before each round and at the end, in nat, plus the log-density of the prior, if
         there is one. It never falls, except with SIDEKIT's minimum divergence.
 
     Raises
@@ -658,7 +665,7 @@ def ratio_rows(
             f t / (1 + (n+1) p)  -  f^2 p / (2 (1 + n p) (1 + (n+1) p))  -  t^2 n p / (2 (1 + p) (1 + (n+1) p))
             + (log(1 + n p) + log(1 + p) - log(1 + (n+1) p)) / 2
 
-    Only the factor of t^2 depends on n alone: there is one such column for each distinct number of enrolled vectors.
+    The factor of t^2 depends only on n: there is one such column for each distinct number of enrolled vectors.
 
     Parameters
     ----------
@@ -701,7 +708,7 @@ def plda_scores(
     *,
     sessions_as: str = "all",
 ) -> Floats:
-    """Return the log-likelihood ratio of each trial: one speaker against two.
+    """Return the log-likelihood ratio of each trial: the same speaker against two different ones.
 
     Parameters
     ----------
@@ -719,7 +726,7 @@ def plda_scores(
     Returns
     -------
     ndarray of float64 of shape (n,)
-        In nat.
+        Log-likelihood ratios in nat.
 
     Raises
     ------
@@ -776,7 +783,7 @@ class TwoCovariance:
 
     @cached_property
     def plda(self) -> Plda:
-        """The same model as a PLDA: F F' = B without directions that are rounding, and S = W.
+        """The same model as a PLDA: F F' = B without directions that are only rounding errors, and S = W.
 
         Raises
         ------
@@ -806,8 +813,8 @@ def fit_two_covariance(
         W = S_w / (N - K)      B = (S_b / (K - 1) - W) / n      n = (N - sum over speakers of n_s^2 / N) / (K - 1)
 
     The means of speakers spread by B + W / n_s, so W / n is subtracted: both are unbiased [1]_, and B is then projected
-    to the nearest positive semi-definite matrix. SIDEKIT takes S_w / N and S_b / N, which are right for many sessions a
-    speaker; with two sessions W is half as large as it should be. W has a prior where the vectors do not determine it
+    to the nearest positive semi-definite matrix. SIDEKIT takes S_w / N and S_b / N, which are right for many sessions
+    per speaker; with two sessions W is half as large as it should be. W has a prior if the vectors do not determine it
     (`residual_prior`).
 
     Parameters
@@ -823,7 +830,7 @@ def fit_two_covariance(
     Raises
     ------
     DataError
-        As `fit_plda`, or if the means of speakers differ no more than sessions of one speaker would.
+        As `fit_plda`, or if the means of speakers differ no more than sessions of the same speaker would.
 
     References
     ----------
@@ -859,7 +866,7 @@ def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
     Raises
     ------
     DataError
-        If the mean, F or a full Sigma is missing, or it has an H, which no PLDA has.
+        If the mean, F or a full Sigma is missing, or if there is an H, which a PLDA lacks.
     """
     mean = analyser.mean
     loadings = analyser.loadings
@@ -869,7 +876,7 @@ def plda_from_sidekit(analyser: FactorAnalyser) -> Plda:
         there = ", ".join(name for name, value in vars(analyser).items() if value is not None)
         text = f"expected the mean, the loadings F and the full covariance Sigma of a PLDA, got {there}"
         raise DataError(
-            text, remedy="a total variability model or a joint factor analysis is no PLDA"
+            text, remedy="a total variability model or a joint factor analysis is not a PLDA"
         )
     return Plda(mean, loadings, residual, analyser.channel)
 

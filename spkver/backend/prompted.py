@@ -4,7 +4,7 @@ A recording is tested against every prompt of its trials: it is aligned to that 
 scored one by one.
 
 `adapt_words` and `score_sentences` are HiLAM: the mixture of the background is adapted to a speaker, and the speaker's
-mixture to the states of each word that the speaker has enrolled. `minus_own_mixture` asks for the text alone.
+mixture to the states of each word that the speaker has enrolled. `minus_own_mixture` verifies only the text.
 
 References
 ----------
@@ -36,12 +36,12 @@ from spkver.features import Frames
 from spkver.idmap import IdMap
 from spkver.vectors import Supervectors, map_means, sum_by_model
 
-_MODELS = 24  # scored together
+_MODELS = 24  # number of models scored together
 
 
 @dataclass(frozen=True)
 class PromptedTrials:
-    """Trials and the text that each should say.
+    """Trials, each with the text that should be spoken.
 
     Attributes
     ----------
@@ -143,13 +143,13 @@ def adapt_words(
     mixture : GaussianMixture
         With diagonal covariances.
     models : WordModels
-        They say which frames belong to which state.
+        Models that assign frames to states.
     frames : Frames
     words : AlignedWords
     priors : mapping of str to ndarray of shape (C, D)
         The means that are adapted, of each model.
     relevance : float
-        In frames.
+        Relevance factor, in frames.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
 
@@ -294,7 +294,7 @@ def _path_ratios(item: tuple[Rows, SelectedRows], mixture: gmm.GaussianMixture) 
         graph = gmm.row_graph(np.full(densities.shape[2], 0.5))
         n_frames = np.full(stop - start, len(frames))
         ratios.append(gmm.forward(densities, n_frames, graph, np.maximum)[1])
-    equal = len(frames) * np.log(2)  # staying is as probable as going on
+    equal = len(frames) * np.log(2)  # staying in a state is as probable as leaving it
     totals: NDArray[np.float64] = (
         equal + np.concatenate(ratios) - gmm.frame_log_likelihoods(frames, background).sum()
     )

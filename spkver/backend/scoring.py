@@ -1,9 +1,9 @@
 """Scores of exactly the given trials: the cost follows their number.
 
 A linear score (SVM, joint factor analysis) is the inner product of the model's row and the segment's row. Trials that
-form a block (all models of a sentence against all its segments) are one matrix product; other trials are taken from
-the products of all pairs if they are a good part of these, and else multiplied pair by pair. GMM-UBM models are scored
-by their log-likelihood ratio to the UBM.
+form a block (all models of a sentence against all its segments) are one matrix product; other trials are taken from the
+products of all pairs if they make up a good part of them; otherwise they are multiplied pair by pair. GMM-UBM models
+are scored by their log-likelihood ratio to the UBM.
 
 References
 ----------
@@ -34,23 +34,23 @@ from spkver.backend.svm import SvmModels
 from spkver.features import Frames, row_index
 from spkver.vectors import JointFactors, Supervectors, session_vectors, speaker_vectors
 
-# rows of the models, and of the segments, of some trials
+# rows of the models and of the segments of some trials
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_SIDE = 256  # models, and segments, of one matrix product
-_FEW = 16  # trials: smaller blocks are scored pair by pair
-_TASK = 32e6  # bytes of rows in one task, or a little more
+_SIDE = 256  # number of models, and of segments, in one matrix product
+_FEW = 16  # blocks with fewer trials are scored pair by pair
+_TASK = 32e6  # approximate number of bytes of rows in a task
 
-_THIN = 8  # models: a piece of fewer is thin
-_FEWER = 4  # a tile must replace more thin pieces than this, on average
-_DENSE = 8  # a list of at least one in so many of all pairs is taken from the full product
-_CELLS = 1 << 22  # cells of the full product that are held at a time
-_PAIRED_NUMBERS = 1 << 21  # numbers of either side that are multiplied pair by pair
+_THIN = 8  # a piece with fewer models is thin
+_FEWER = 4  # tiles must replace more thin pieces than this, on average
+_DENSE = 8  # a list with at least one in this many of all pairs is taken from the full product
+_CELLS = 1 << 22  # number of cells of the full product held at a time
+_PAIRED_NUMBERS = 1 << 21  # largest number of values of either side multiplied pair by pair at once
 
-_SEGMENTS = 8  # in one task, where scores come from frames
-_PAIRED = 16e6  # bytes of rows that are multiplied pair by pair at once
-_COLUMNS = 2048  # dimensions of pairs that are summed in the dtype of the vectors
-_MODELS = 64  # models that are read together, where scores come from frames
+_SEGMENTS = 8  # number of segments in a task, if scores come from frames
+_PAIRED = 16e6  # number of bytes of rows multiplied pair by pair at once
+_COLUMNS = 2048  # number of dimensions summed in the dtype of the vectors
+_MODELS = 64  # number of models read together, if scores come from frames
 
 
 def trial_pieces(
@@ -63,14 +63,14 @@ def trial_pieces(
     models, segments : ndarray of int of shape (n,)
         Codes of each trial's model and segment.
     paired : int
-        Trials of a piece that is no block.
+        Number of trials in a piece that is not a block.
 
     Returns
     -------
     list of ndarray of int64
         Row numbers of trials, each in one piece. Pieces of shape (models, segments) are blocks; pieces of shape (n,)
-        are trials of blocks that are too small, the trials of a segment one after the other. Each row of a block is one
-        model, each column one segment: models are put together where their sets of segments are the same.
+        are trials of blocks that are too small, sorted by segment. Each row of a block is one
+        model, each column one segment: models with the same set of segments are put together.
     """
     order = np.lexsort((segments, models))
     bounds = np.flatnonzero(np.diff(models[order], prepend=-1, append=-1))
@@ -140,7 +140,7 @@ def pair_products(
 
 
 def check_codes(codes: NDArray[Any], n_rows: int, kind: str) -> NDArray[np.int64]:
-    """Return codes as int64; DataError unless they are whole numbers from 0 to `n_rows` - 1."""
+    """Return codes as int64; raise a DataError unless they are whole numbers from 0 to `n_rows` - 1."""
     column = np.asarray(codes)
     if column.ndim != 1 or column.dtype.kind not in "iu":
         raise DataError(
@@ -154,7 +154,7 @@ def check_codes(codes: NDArray[Any], n_rows: int, kind: str) -> NDArray[np.int64
 
 
 def numbered_ids(size: int) -> NDArray[Any]:
-    """Return the ids "0", "1", ..., for rows that have no names."""
+    """Return the ids "0", "1", ... for unnamed rows."""
     return np.arange(size).astype(str).astype(object)
 
 
@@ -237,7 +237,7 @@ def score_trials(
     tests : Supervectors
         Vectors of the tested segments, in any order.
     trials : evaluation.trials.Trials
-        Models that share their segments (all models of one sentence, say) are scored as one matrix product; the cost
+        Models that share their segments (such as all models of one sentence) are scored as one matrix product; the cost
         follows the number of trials.
     projection : Projection, optional
         Applied to the vectors when they are read.
@@ -273,7 +273,9 @@ def score_trials(
         else:
             models, first = np.unique(trials.models[piece], return_inverse=True)
             segments, second = np.unique(trials.segments[piece], return_inverse=True)
-            if len(piece) * _DENSE < len(models) * len(segments):  # a row of weights for each trial
+            if len(piece) * _DENSE < len(models) * len(
+                segments
+            ):  # read a row of weights for each trial
                 models = trials.models[piece]
                 first = np.arange(len(piece))
             pairs = first, second
@@ -283,7 +285,7 @@ def score_trials(
 
     tasks: list[list[NDArray[np.int64]]] = []
     size = _TASK
-    for piece in pieces:  # small ones are put together
+    for piece in pieces:  # small pieces are put together
         if size >= _TASK:
             tasks.append([])
             size = 0
@@ -362,7 +364,7 @@ def score_joint_factors(
         s = (V y + D z)' S^-1 (f - n (m + U x)) / sum_c n_c
 
     y and z are the hidden variables of the model's summed sessions (`hidden_variables`); x, f and n belong to the
-    tested segment. It is the first-order part of the log-likelihood ratio, in nat per frame.
+    tested segment. The score is the first-order part of the log-likelihood ratio, in nat per frame.
 
     Parameters
     ----------
@@ -402,7 +404,7 @@ def _of_all_pairs(
         shape = n_models, n_segments
         is_each_segment = (segments.reshape(shape) == np.arange(n_segments)).all()
         if is_each_segment and (models.reshape(shape) == np.arange(n_models)[:, None]).all():
-            return (enrolled @ tested.T).ravel()  # all pairs, model after model
+            return (enrolled @ tested.T).ravel()  # all pairs, sorted by model
     bounds = chunk_bounds(n_models, max(1, _CELLS // n_segments))
     scores = np.empty(len(models))
     order = None
@@ -414,7 +416,7 @@ def _of_all_pairs(
             rows = order[slice(*np.searchsorted(models, [start, stop], sorter=order))]
         cells = (models[rows] - start) * n_segments
         cells += segments[rows]
-        # the codes have been checked; "wrap" does not check them again
+        # the codes were checked before; "wrap" avoids checking them again
         scores[rows] = (enrolled[start:stop] @ tested.T).take(cells, mode="wrap")
     return scores
 
@@ -435,7 +437,7 @@ def _of_blocks(
 def _mean_log_likelihood(
     shared: NDArray[Any], linear: NDArray[Any], constant: NDArray[Any], frames: NDArray[Any]
 ) -> float:
-    """Return the mean log-likelihood of frames under one model, from the part that all models share."""
+    """Return the mean log-likelihood of frames under one model, given the part that all models share."""
     total = 0.0
     size = gmm.block_size(len(linear))
     for start in range(0, len(frames), size):
@@ -451,7 +453,7 @@ def _mean_log_likelihood(
 
 
 def _tiles_of_dense(pieces: list[NDArray[np.int64]], trials: Trials) -> list[NDArray[np.int64]]:
-    """Replace thin pieces by fewer tiles of models by segments, where these are filled well enough.
+    """Replace thin pieces by fewer tiles of models by segments, if these are filled well enough.
 
     A thin piece has few models for each segment, so that reading the rows takes longer than multiplying them.
     """
@@ -484,7 +486,7 @@ def _linear_scores(
         vectors = projected(tested, projection)
         if pairs is None:
             scores.append((weights @ vectors.T + biases[:, None]).ravel())
-        elif len(weights) < len(pairs[0]):  # most of all pairs
+        elif len(weights) < len(pairs[0]):  # if most pairs are needed
             scores.append((weights @ vectors.T)[pairs] + biases[pairs[0]])
         else:
             sums = biases.copy()

@@ -4,9 +4,9 @@ A list is scored, the tests that clearly belong to one of its models are taken a
 models are fitted again on the enrolled sessions and on these tests. The list is cut into folds, and no test is scored
 by a fit that has seen it.
 
-Only vectors decide. Folds are drawn by the vectors of the tests, so that names and order do not matter, and equal
-vectors share a fold. A test can be taken only if the list compares it with all its models, because the choice of the
-pairs in a list may depend on who speaks.
+Decisions depend only on vectors. Folds are drawn from the vectors of the tests, so that names and order do not matter,
+and equal vectors share a fold. A test can be taken only if the list compares it with all its models, because the choice
+of the pairs in a list may depend on who speaks.
 
 References
 ----------
@@ -47,9 +47,9 @@ class Decisions(NamedTuple):
     Attributes
     ----------
     models : ndarray of int64 of shape (T,)
-        The model with the highest score; `NOBODY` for a test that is not compared with all models of the list.
+        The model with the highest score; `NOBODY` for tests that are not compared with all models of the list.
     margins : ndarray of float64 of shape (T,)
-        By how much this score exceeds the next.
+        Difference between this score and the next lower one.
     """
 
     models: NDArray[np.int64]
@@ -79,7 +79,7 @@ def self_trained_scores(
     sessions : Sessions
         Enrolled vectors of at least two models, at least one of them with two sessions that differ.
     tests : ndarray of shape (T, R)
-        Vectors of the same domain as the enrolled; otherwise see `shifted_self_trained_scores`.
+        Vectors of the same domain as the enrolled ones; otherwise see `shifted_self_trained_scores`.
     models, segments : ndarray of int of shape (n,)
         The code of each trial's model, and the row of its tested vector.
     prior : float
@@ -88,7 +88,7 @@ def self_trained_scores(
     background : Sessions, optional
         Vectors of other speakers, see `enrolled_plda_scores`.
     seed : int
-        Draws the folds.
+        Seed of the folds.
 
     Returns
     -------
@@ -133,15 +133,15 @@ def shifted_self_trained_scores(
     """Return self-trained log-likelihood ratios of tests from a domain other than that of the enrolled.
 
     The tests have their own mean, and the enrolled do not show how vectors of that domain differ within speakers; so
-    labels begin with a few tests of each model, and tests are also compared with models of their own domain:
+    labelling begins with a few tests of each model, and tests are also compared with models of their own domain:
 
-        1. s = `adapted_cosine_scores` of all trials; each side is centred as there, and scaled to length 1
+        1. s = `adapted_cosine_scores` of all trials; each side is centred as in these scores, and scaled to length 1
         2. among the tests that score highest with a model, the share with the largest margins to the next model is
            taken as sessions of this model
         3. for each fold of the tests, a PLDA of full rank is trained on the enrolled and on these tests, without those
            of the fold itself; s of its trials is the mean of the ratio with the mean of all sessions of the model, and
            of the ratio with the mean of its tests alone, if it has any
-        4. the same from 2 with the next share
+         4. repeat from 2 with the next share
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def shifted_self_trained_scores(
     shares : sequence of float
         Above 0, at most 1; one for each round.
     seed : int
-        Draws the folds.
+        Seed of the folds.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def shifted_self_trained_scores(
     DataError
         As `adapted_cosine_scores` and `enrolled_plda_scores`.
     ConfigError
-        If a share is not in its range, or there is none.
+        If a share is out of range, or there are no shares.
     """
     if not len(shares) or not all(0 < share <= 1 for share in shares):
         raise ConfigError(f"shares are {list(shares)}: expected numbers above 0, at most 1")
@@ -172,7 +172,7 @@ def shifted_self_trained_scores(
     scores = adapted_cosine_scores(sessions, tests, models, segments)
     centre = sessions.means.mean(axis=0)
     enrolled = Sessions(centred_units(sessions.vectors, centre, "enrolled"), sessions.models)
-    # seen from this mean, a test lies in the same direction as from the mean of the others
+    # relative to this mean, a test has the same direction as relative to the mean of the others
     tested = centred_units(tests, (tests.sum(axis=0) + centre) / (len(tests) + 1), "tested")
     folds = deal_tests(tests, seed=seed)
 
@@ -243,7 +243,8 @@ def clearest(decided: Decisions, share: float) -> NDArray[np.int64]:
 
 
 def deal_tests(tests: Floats, n_folds: int = FOLDS, *, seed: int = 0) -> NDArray[np.int64]:
-    """Return the fold of each test, drawn by its vector: the order of tests does not matter, equal ones stay together.
+    """Return the fold of each test, drawn by its vector: the order of tests does not matter, and equal tests stay
+    together.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def deal_tests(tests: Floats, n_folds: int = FOLDS, *, seed: int = 0) -> NDArray
     Returns
     -------
     ndarray of int64 of shape (T,)
-        From 0; folds hold equally many distinct vectors, or one more.
+        Folds from 0; their numbers of distinct vectors differ by at most one.
     """
     distinct, rows = np.unique(tests, axis=0, return_inverse=True)
     folds = np.empty(len(distinct), np.int64)
@@ -287,7 +288,7 @@ def _scores_by_folds(
 
 
 def _means_of_labelled(means: Floats, tests: Floats, labels: NDArray[np.int64]) -> Floats:
-    """Return the mean of the tests of each model; the mean of a model without tests stays as it is."""
+    """Return the mean of the tests of each model; the mean of a model without tests does not change."""
     alone = means.copy()
     for model in np.unique(labels[labels != NOBODY]):
         alone[model] = tests[labels == model].mean(axis=0)

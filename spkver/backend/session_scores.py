@@ -4,9 +4,9 @@ A scorer's formula takes enrolled `Sessions`, tested vectors (T, R), and the cod
 of n trials; it returns n scores, the higher the more alike. Its model is what it has learnt from training vectors.
 
 The adapted cosine learns from the list of trials how a domain shifts and spreads vectors: an anonymiser, a channel or
-another language moves all of them, and spreads those of a speaker in certain directions. Both can be seen without
-knowing who speaks in a trial: each side has a mean, and the enrolled vectors of a model differ by what is not the
-speaker.
+another language shifts all vectors, and spreads those of a speaker in certain directions. Both can be seen without
+knowing who speaks in a trial: each side has a mean, and the enrolled vectors of a model show the variation that is not
+due to the speaker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spkver.backend.scoring import check_codes, pair_products
 
 # rows of a matrix product, fixed so that no row depends on the others; a multiple of the tiles of BLAS kernels
 _ROWS = 48
-_SAME = 1e-12  # of the longest enrolled vector: what is left of a vector without a mean is rounding
+_SAME = 1e-12  # a centred vector shorter than this fraction of the longest enrolled one is a rounding error
 
 
 def adapted_cosine_scores(
@@ -58,24 +58,25 @@ def adapted_cosine_scores(
     sessions : Sessions
         Enrolled vectors of at least two models.
     tests : ndarray of shape (T, R)
-        Each takes part in the mean of the others, whether or not a trial uses it, unless `whole_list` is false.
+        Tested vectors. Each contributes to the mean for the others, even if no trial uses it, unless `whole_list` is
+        false.
     models, segments : ndarray of int of shape (n,)
         The code of each trial's model, and the row of its tested vector.
     prior : float
-        p: the fewer sessions there are for the R dimensions, the nearer is W to the identity.
+        p: weight of the identity in W, which counts more the fewer sessions there are for the R dimensions.
     whole_list : bool
-        Whether the mean of the tested vectors is used. Without it the score of a trial is the same to the bit
-        whatever else is tested; in either case it depends on all models.
+        Whether the mean of the tested vectors is used. Without it the score of a trial does not depend, to the bit, on
+        what else is tested; in either case it depends on all models.
 
     Returns
     -------
     ndarray of float64 of shape (n,)
-        -1 to 1.
+        Scores from -1 to 1.
 
     Raises
     ------
     DataError
-        If there is one model alone, dimensions differ, a vector is not finite, a code is out of its range, or nothing
+        If there is only one model, dimensions differ, a vector is not finite, a code is out of its range, or nothing
         is left of a vector or of a model's mean without the mean of its side.
 
     References
@@ -103,16 +104,16 @@ def adapted_cosine_scores(
     if len(sessions.counts) < 2:
         text = "adapted scores subtract the mean of the other models, and there is one model"
         raise DataError(text, remedy="use cosine, or give trials of more models")
-    # before one_blas_thread, which limits only libraries that are loaded
+    # imported before one_blas_thread, which limits only libraries that are already loaded
     from scipy.linalg import solve_triangular
 
     scores = np.empty(len(models))
     with one_blas_thread():
-        # less is lost by rounding near it; no score depends on it
+        # subtract it first to reduce rounding errors; scores do not depend on it
         origin = sessions.means.mean(axis=0)
         enrolled = sessions.vectors - origin
         tested = tests - origin
-        share = 1.0  # of e0 in t0
+        share = 1.0  # weight of e0 in t0
         # t - t0 = (T + 1) / T (t - (s + e0) / (T + 1)), s the sum of all tested vectors: t drops out
         if whole_list:
             share = 1 / (len(tests) + 1)
@@ -175,7 +176,7 @@ def cosine_of_sessions(
     Returns
     -------
     ndarray of float64 of shape (n,)
-        -1 to 1.
+        Scores from -1 to 1.
 
     Raises
     ------
@@ -222,16 +223,16 @@ def enrolled_plda_scores(
     models, segments : ndarray of int of shape (n,)
         The code of each trial's model, and the row of its tested vector.
     prior : float
-        See `spkver.backend.PldaConfig`: few sessions need a strong one.
+        See `spkver.backend.PldaConfig`: few sessions need a strong prior.
     background : Sessions, optional
-        Vectors of other speakers, anonymised alike. They are centred by their own mean and train a second PLDA together
-        with the enrolled; a score is the mean of both ratios: the first PLDA knows enrolled impostors, the second knows
-        strangers too.
+        Vectors of other speakers, anonymised in the same way. They are centred by their own mean and train a second
+        PLDA together with the enrolled; a score is the mean of both ratios: the first PLDA knows enrolled impostors,
+        the second knows strangers too.
 
     Returns
     -------
     ndarray of float64 of shape (n,)
-        In nat. A score depends on all models and on no other test.
+        Ratios in nat. A score depends on all models but on no other test.
 
     Raises
     ------
@@ -258,14 +259,14 @@ def enrolled_plda_scores(
 
 
 def centred_units(vectors: Floats, centre: Floats, kind: str) -> Floats:
-    """Return vectors without their centre, scaled to length 1; DataError if nothing is left of one.
+    """Return vectors minus a centre, scaled to length 1; raise a DataError if nothing is left of one.
 
     Parameters
     ----------
     vectors : ndarray of shape (N, R)
     centre : ndarray of shape (R,)
     kind : str
-        The name of such vectors in an error, such as "enrolled".
+        Name of these vectors in errors, such as "enrolled".
     """
     moved = vectors - centre
     least = _SAME * float(row_norms(vectors).max())
@@ -292,7 +293,7 @@ def mahalanobis_scores(
     Returns
     -------
     ndarray of float64 of shape (n,)
-        0 or less.
+        Scores of at most 0.
 
     Raises
     ------
@@ -352,7 +353,10 @@ def _by_rows(function: Callable[[Floats], Floats], vectors: Floats, together: bo
 def _lengths(
     vectors: NDArray[Any], beyond: NDArray[Any] | float, least: float, name: str
 ) -> Floats:
-    """Return the lengths of vectors with squares of further coordinates; DataError if one is not above `least`."""
+    """Return the lengths of vectors with squares of further coordinates.
+
+    Raise a DataError if a length is not above `least`.
+    """
     lengths: Floats = np.sqrt((vectors**2).sum(axis=1) + beyond)
     n_bad = int((~((lengths > least) & np.isfinite(lengths))).sum())
     if n_bad:

@@ -74,7 +74,7 @@ class SvmBackground:
 
 @dataclass(frozen=True, eq=False)
 class PldaBackground:
-    """Vectors, (B, R), and their speakers, (B,), that an enrolled PLDA is trained on besides the enrolled."""
+    """Vectors, (B, R), and their speakers, (B,), on which an enrolled PLDA is trained besides the enrolled speakers."""
 
     vectors: Floats
     speakers: NDArray[Any]
@@ -97,10 +97,10 @@ class Parameter:
     kind : type
         int, float, str or bool.
     default : object
-        None where it may be left out.
+        Default value; None if the parameter may be left out.
     about : str
     choices : tuple of str
-        The only texts that are allowed.
+        The allowed values, if they are texts.
     least, most : float, optional
         The smallest and the largest number that is allowed.
     """
@@ -116,13 +116,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Training:
-    """What a step is trained on: the vectors as the steps before it leave them.
+    """The training data of a step: vectors after the steps before it.
 
     Attributes
     ----------
     vectors : ndarray of float64 of shape (N, R)
     codes : ndarray of int of shape (N,)
-        Speaker of each, 0 .. C-1.
+        Speaker of each vector, 0 .. C-1.
     adapt : ndarray of float64 of shape (M, R), optional
         Vectors to adapt to.
     """
@@ -147,26 +147,27 @@ class Step:
     ----------
     name : str
     role : {"map", "scorer", "norm", "calibration"}
-        Vectors to vectors; vectors to scores; scores to scores. They come in this order in a chain.
+        Role of the step, in the order of a chain: maps of vectors, from vectors to scores, maps of scores.
     about : str
     parameters : tuple of Parameter
-        The first is what ``name:value`` means.
+        The parameters; ``name:value`` sets the first one.
     needs : tuple of str
         Keys of `NEEDS`.
     fit : callable, optional
-        For a map: takes the training vectors, then the speakers' codes or the vectors to adapt to where it needs them,
-        and the parameters by name; returns one or several maps. Of a scorer: takes `Training` and the values of the
+        For a map: takes the training vectors, then the speakers' codes or the vectors to adapt to if it needs them,
+        and the parameters by name; returns one or several maps. For a scorer: takes `Training` and the values of the
         parameters; returns its model.
     score : callable, optional
         For a scorer: takes its model, the values, enrolled `Sessions`, tested vectors, and codes of the trials; returns
         the scores.
     model : type, optional
-        Dataclass of arrays that a scorer learns, and a file holds; the last axis of its first array is the dimension.
+        Dataclass of the arrays that a scorer learns and that its file holds; the last axis of its first array is the
+        dimension.
     limit : {"", "dimensions", "speakers"}
-        The first parameter may not exceed the dimensions of the vectors, or also not the speakers minus 1. A map with a
-        limit leaves as many dimensions as this parameter says.
+        Limit of the first parameter: the dimension of the vectors, or that and the number of speakers minus 1. The
+        output of a map with a limit has as many dimensions as this parameter says.
     training_only : bool
-        The map is applied to the training vectors alone, as tested vectors are of the other domain already.
+        The map is applied only to training vectors, because tested vectors already belong to the target domain.
     of_list : {"", "models", "models and segments"}
         The part of the trial list that a score depends on besides the two sides of its trial.
     """
@@ -184,7 +185,7 @@ class Step:
     of_list: Literal["", "models", "models and segments"] = ""
 
     def learn(self, training: Training, values: Values) -> Any:
-        """Return the maps of a map as a tuple, or the model of a scorer; None for other steps."""
+        """Train a step: return a tuple of maps (for a map), a model (for a scorer), or None."""
         if self.fit is None:
             return None
         if self.role != "map":
@@ -268,7 +269,7 @@ def _keep_background(training: Training, values: Values) -> PldaBackground:
 
 
 def _some_of_each(training: Training, most: int | None) -> SvmBackground:
-    """At most so many training vectors, evenly over the speakers: one drawn for each, a second for each, ..."""
+    """Return a limited number of training vectors, drawn evenly over the speakers: one of each, then a second ..."""
     order = np.random.default_rng(0).permutation(len(training.codes))
     by_speaker = order[np.argsort(training.codes[order], kind="stable")]
     counts = np.bincount(training.codes)

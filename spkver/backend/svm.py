@@ -38,7 +38,7 @@ from spkbase.work import ALL_CORES, Work, chunks, ships_items
 from spkver.backend.nap import Projection, combine_rows, gram_matrix, inner_products, projected
 from spkver.vectors import Supervectors
 
-_MODELS = 16  # in one task and in one block of a file
+_MODELS = 16  # number of models in a task and in a block of a file
 
 
 def train_one(
@@ -82,7 +82,7 @@ def train_one(
 
 @dataclass(frozen=True)
 class SvmConfig:
-    """How the machines are trained.
+    """Settings for training the machines.
 
     Attributes
     ----------
@@ -149,8 +149,8 @@ def train_svms(
     Parameters
     ----------
     enrolment : Supervectors
-        Their models may have any number of sessions each, in any rows. Vectors in a file are read for some models at a
-        time.
+        Vectors of the models, each with any number of sessions, in any order. Vectors in a file are read for some
+        models at a time.
     background : Supervectors or their vectors of shape (B, D)
         Negative examples that all machines share; held in memory.
     config : SvmConfig
@@ -159,7 +159,7 @@ def train_svms(
     work : spkbase.work.Work
         The machines do not depend on the number of workers.
     destination : path, optional
-        Machines go straight into a file, as `write_svms` writes it, and the weights are read from it on access.
+        File for the machines, in the form of `write_svms`; weights are then read from it on access.
     verbose : bool
         Whether to show progress.
 
@@ -191,7 +191,7 @@ def train_svms(
     gram = gram_matrix(held, work=work)
     negatives: tuple[Rows, Projection | None] = (held, None)
     if ships_items() and isinstance(others, StoredArray):
-        # other processes read the background from its file instead
+        # other processes read the background from its file
         negatives = (others, projection)
     groups = chunks([rows_of_models[model] for model in models], _MODELS)
     items = ((SelectedRows(vectors, np.concatenate(rows)), [*map(len, rows)]) for rows in groups)
@@ -239,7 +239,7 @@ def _train_block(
     projection: Projection | None,
     config: SvmConfig,
 ) -> tuple[NDArray[Any], Floats]:
-    """Train some models on their enrolment vectors, of which each has a number: weights (m, D) and biases (m,)."""
+    """Train some models on their enrolment vectors, given their numbers; return weights (m, D) and biases (m,)."""
     selected, n_vectors = block
     positives = projected(selected, projection)
     background = projected(*negatives)

@@ -2,14 +2,14 @@
 
 A map is affine, y = (x - offset) @ matrix (`AffineMap`), scales to length 1 (`LengthNorm`), or removes directions
 (`spkver.backend.Projection`, NAP). Each ``fit_...`` takes vectors and the integer codes 0 .. C-1 of their speakers,
-each of whom has a vector, and returns the maps to apply one after the other. The signs of directions are free: the
+each of whom has a vector, and returns the maps to apply one after another. The signs of directions are free: the
 largest entry of each is positive.
 
 Covariances of vectors and of their classes (speakers) are divided by the number N of vectors, so that total = within +
 between exactly. Sums are float64, taken over blocks of rows that the data fix, with one BLAS thread.
 
-A covariance whose smallest eigenvalue is below 1e-12 of its largest is singular as far as float64 can tell: fewer
-vectors than dimensions, constant dimensions, duplicates. Unless ``shrink`` is given, only such a covariance is shrunk
+A covariance whose smallest eigenvalue is below 1e-12 of its largest is numerically singular: it has fewer vectors than
+dimensions, constant dimensions, or duplicates. Unless ``shrink`` is given, only such a covariance is shrunk
 (`regularised`). Others are not changed at all; if vectors are few, their inverse is inaccurate, and `warn_of_few` warns
 of it.
 """
@@ -35,10 +35,10 @@ from spkver.backend.nap import Projection
 logger = logging.getLogger(__name__)
 
 _ROWS = 1 << 13
-_SINGULAR = 1e-12  # of the largest eigenvalue: below it an eigenvalue is rounding
-_SPANNED = 1e-9  # of the largest eigenvalue: principal directions with less are rounding
+_SINGULAR = 1e-12  # an eigenvalue below this fraction of the largest is a rounding error
+_SPANNED = 1e-9  # principal directions with a smaller fraction of the largest eigenvalue are rounding errors
 _WELL_CONDITIONED = 1e6
-# vectors a dimension, below which the inverse of a covariance is far off (docs/backends.md)
+# with fewer vectors per dimension, the inverse of a covariance is far off (docs/backends.md)
 _FEW = 3
 
 WHITENINGS = ("full", "symmetric", "cholesky", "diagonal")
@@ -94,7 +94,7 @@ def class_sums(
     -------
     counts : ndarray of float64 of shape (C,)
     sums : ndarray of float64 of shape (C, R)
-        Added in the order of the rows.
+        Sums of the vectors of each class, added in the order of the rows.
     """
     from scipy.sparse import csr_array
 
@@ -135,8 +135,9 @@ def within_covariance(
     codes : ndarray of int of shape (N,)
         Class of each vector.
     weighting : {"vectors", "classes"}
-        All vectors count the same, sum_i (x_i - m_c) (x_i - m_c)^T / N, so that total = within + between; or all
-        classes do: the mean of their covariances, each divided by its own number of vectors, as in WCCN [1]_.
+        "vectors": all vectors have the same weight, sum_i (x_i - m_c) (x_i - m_c)^T / N, so that total = within +
+        between; "classes": all classes do: the mean of their covariances, each divided by its own number of vectors, as
+        in WCCN [1]_.
 
     Returns
     -------
@@ -167,7 +168,8 @@ def between_covariance(
     codes : ndarray of int of shape (N,)
         Class of each vector.
     weighting : {"vectors", "classes"}
-        A class counts by its number of vectors, sum_c n_c (m_c - m) (m_c - m)^T / N; or all classes count the same.
+        "vectors": the weight of a class is its number of vectors, sum_c n_c (m_c - m) (m_c - m)^T / N; "classes": all
+        classes have the same weight.
 
     Returns
     -------
@@ -195,7 +197,7 @@ def regularised(
 
         a = ((1 - 2/R) tr(S^2) + tr(S)^2) / ((n + 1 - 2/R) (tr(S^2) - tr(S)^2 / R)),   at most 1
 
-    It is never below 1 / (n + 1), so what is returned has a condition number of at most (n + 1) R.
+    It is never below 1 / (n + 1), so the result has a condition number of at most (n + 1) R.
 
     Parameters
     ----------
@@ -204,7 +206,7 @@ def regularised(
     n_free : int
         The number of vectors that it was estimated from, minus the number of means that were subtracted from them.
     shrink : float, optional
-        Share a to use whether or not it is singular, from 0 to 1; one that leaves it singular is an error.
+        Share a to use whether or not it is singular, from 0 to 1; it is an error if the result is still singular.
     name : str
         Its name in errors.
 
@@ -233,7 +235,7 @@ def regularised(
         )
     if not trace > np.finfo(np.float64).tiny * size:
         raise DataError(
-            f"the {name} is 0: the vectors do not differ", remedy="give vectors that do"
+            f"the {name} is 0: the vectors do not differ", remedy="give vectors that differ"
         )
     if shrink is None:
         if not is_singular(covariance):
@@ -267,11 +269,11 @@ def regularised_within(
 
 
 def warn_of_few(n_free: int, size: int, name: str, *, remedy: str) -> None:
-    """Warn if a covariance can be inverted but should not be: scores would look plausible, and be bad."""
+    """Warn if a covariance can be inverted but should not be: scores would look plausible but be poor."""
     if n_free < _FEW * size:
         logger.warning(
-            "the %s of %d dimensions is estimated from %d vectors (means subtracted), fewer than %d a dimension: its "
-            "inverse is inaccurate, and scores may be worse than without this step (give %s)",
+            "the %s of %d dimensions is estimated from %d vectors (means subtracted), fewer than %d per dimension: its"
+            " inverse is inaccurate, and scores may be worse than without this step (give %s)",
             *(name, size, n_free, _FEW, remedy),
         )
 
@@ -320,7 +322,7 @@ class LengthNorm:
     """The map y = x / |x| (Garcia-Romero and Espy-Wilson, "Analysis of i-vector length normalization", 2011)."""
 
     def __call__(self, vectors: NDArray[Any], names: NDArray[Any] | None = None) -> Floats:
-        """Return vectors (n, R) scaled to length 1; DataError names those of length 0."""
+        """Return vectors (n, R) scaled to length 1; a DataError names those of length 0."""
         norms = row_norms(vectors)
         if names is None:
             names = np.arange(len(vectors)).astype(object)
@@ -339,7 +341,7 @@ def apply_maps(
     names: NDArray[Any] | None = None,
     block_size: int = _ROWS,
 ) -> Floats:
-    """Return vectors after map upon map, some thousand rows at a time.
+    """Return vectors after a sequence of maps, some thousand rows at a time.
 
     Parameters
     ----------
@@ -357,7 +359,7 @@ def apply_maps(
     Raises
     ------
     DataError
-        If a vector has no length where it is to be scaled to 1.
+        If a vector to be scaled to length 1 has length 0.
     """
     if names is None:
         names = np.arange(len(vectors)).astype(object)
@@ -378,7 +380,10 @@ def apply_maps(
 
 
 def dimension_after(maps: Sequence[Map], dimension: int) -> int:
-    """Return the dimension that vectors have after the maps, given their dimension; DataError if maps do not fit."""
+    """Return the dimension that vectors have after the maps, given their dimension.
+
+    Raise a DataError if maps do not fit.
+    """
     for step in maps:
         if isinstance(step, Projection):
             size = after = step.directions.shape[1]
@@ -401,8 +406,8 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
     covariance : ndarray of float64 of shape (R, R)
         S, not singular.
     kind : {"full", "symmetric", "cholesky", "diagonal"}
-        V diag(l)^(-1/2) of the eigenvectors V and eigenvalues l, largest first; the symmetric root V diag(l)^(-1/2)
-        V^T; the lower factor L of S^-1 = L L^T; the diagonal of S alone, S_ii^(-1/2).
+        V diag(l)^(-1/2) of the eigenvectors V and eigenvalues l, largest first; "symmetric": the symmetric root V
+        diag(l)^(-1/2) V^T; the lower factor L of S^-1 = L L^T; the diagonal of S alone, S_ii^(-1/2).
 
     Returns
     -------
@@ -428,7 +433,8 @@ def whitening_matrix(covariance: Floats, kind: str = "full") -> Floats:
 def inverse(covariance: Floats) -> Floats:
     """Return the inverse of a covariance that is not singular: symmetric, and positive definite.
 
-    It is computed by LU decomposition; an ill-conditioned covariance, where that loses both properties, by its factor.
+    It is computed by LU decomposition; if the covariance is so ill-conditioned that this would lose both properties, it
+    is computed from the Cholesky factor.
     """
     if np.linalg.cond(covariance) < _WELL_CONDITIONED:
         return np.asarray(np.linalg.inv(covariance))
@@ -443,7 +449,7 @@ def fit_centring(vectors: Rows) -> AffineMap:
     Raises
     ------
     DataError
-        If the vectors do not differ, so that nothing but rounding would be left of them.
+        If the vectors do not differ, so that only rounding errors would be left of them.
     """
     middle = mean(vectors)
     spread = max(
@@ -452,7 +458,7 @@ def fit_centring(vectors: Rows) -> AffineMap:
     )
     if is_negligible(spread, np.abs(middle).max(), share=share_of_sum(len(vectors))):
         raise DataError(
-            f"the {len(vectors)} vectors are all the same: without their mean nothing is left"
+            f"the {len(vectors)} vectors are all the same: without their mean, nothing is left"
         )
     return AffineMap(middle, np.ones(len(middle)))
 
@@ -461,7 +467,7 @@ def fit_centring(vectors: Rows) -> AffineMap:
 def fit_whitening(vectors: Rows, *, kind: str = "full", shrink: float | None = None) -> AffineMap:
     """Return the map (x - m) @ M that makes the covariance of the vectors (N, R) the identity; see `whitening_matrix`.
 
-    The diagonal one makes its diagonal 1, and is an error where a dimension is constant.
+    The diagonal kind only makes its diagonal 1; a constant dimension is then an error.
     """
     covariance = total_covariance(vectors)
     middle = mean(vectors)
@@ -556,9 +562,9 @@ def fit_lda(
     shrink : float, optional
         Shrinkage of the covariance within classes.
     convention : {"book", "sidekit"}
-        Classes weighted by their size, as scatter matrices are defined; or what SIDEKIT 1.3.2 computes, for comparisons
-        alone: no class is weighted, and the upper triangle of the (not symmetric) product S_b S_w^-1 is taken for a
-        symmetric matrix, whose eigenvectors of length 1 are not the discriminant directions.
+        "book": classes weighted by their size, as scatter matrices are defined; "sidekit": the computation of SIDEKIT
+        1.3.2, only for comparisons: classes are not weighted, and the upper triangle of the (not symmetric) product S_b
+        S_w^-1 is taken for a symmetric matrix, whose eigenvectors of length 1 are not the discriminant directions.
 
     Returns
     -------
@@ -599,7 +605,7 @@ def fit_lda(
 def fit_wccn(
     vectors: Rows, codes: NDArray[np.integer], *, shrink: float | None = None
 ) -> AffineMap:
-    """Return the within-class covariance normalisation: x @ L, L L^T = W^-1, each class of the same weight in W.
+    """Return the within-class covariance normalisation: x @ L, L L^T = W^-1, with the same weight for each class in W.
 
     References
     ----------
@@ -616,13 +622,13 @@ def fit_coral(source: Rows, target: Rows, *, shrink: float | None = None) -> Aff
 
         y = (x - m_s) C_s^(-1/2) C_t^(1/2) + m_t
 
-    Sun et al. add the identity to both covariances; here they are shrunk where they are singular, so that the result
+    Sun et al. add the identity to both covariances; here they are shrunk if they are singular, so that the result
     does not depend on the unit of the vectors.
 
     Parameters
     ----------
     source : ndarray or StoredArray of shape (N, R)
-        Vectors that are mapped: the training vectors of later steps.
+        Vectors to be mapped: the training vectors of later steps.
     target : ndarray or StoredArray of shape (M, R)
         Vectors of the other domain, which need no speakers.
     shrink : float, optional
@@ -652,7 +658,7 @@ def signed(directions: Floats) -> Floats:
 
 
 def _unless_rounding(covariance: Floats, means: Floats, count: float) -> Floats:
-    """Return a covariance, or zeros where it is no more than the rounding error of means of `count` equal vectors."""
+    """Return a covariance, or zeros if it is within the rounding error of means of `count` equal vectors."""
     deviation = np.sqrt(np.trace(covariance))
     if is_negligible(deviation, row_norms(means).max(), share=share_of_sum(count)):
         return 0 * covariance

@@ -157,8 +157,8 @@ def anonymize_vectors(
     are candidates, some of them are drawn, and their mean is the new vector. Score the new vectors by spkver backend
     score: no synthesiser that renders them faithfully can be more private.
 
-    If different people anonymise enrolment and trials, give different seeds: with --level speaker and one seed, both
-    sides get the same pseudo-speaker.
+    If different people anonymise enrolment and trials, give different seeds: with --level speaker and the same seed,
+    both sides get the same pseudo-speaker.
 
     Example:
       spkver anonymize-vectors trials.h5 --pool pool.h5 --sexes spk2gender --output pseudo.h5

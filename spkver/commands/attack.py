@@ -153,7 +153,7 @@ def score(
     trials = tested.trials if trial_list is None else read_trials(trial_list)
     if trials is None:
         raise DataError(
-            "no list of trials there", file=test_dir / "trials", remedy="name one with --trials"
+            "there is no list of trials", file=test_dir / "trials", remedy="name one with --trials"
         )
     with echo_log():
         scores = score_trials(
@@ -195,7 +195,7 @@ def verify(
 
     if attacker and (extractor or backend):
         raise click.UsageError(
-            "--attacker has its features and backend: give no --extractor or --backend"
+            "--attacker has its own features and backend: leave out --extractor and --backend"
         )
     loaded = None
     if backend is not None:
@@ -258,7 +258,10 @@ def _usual_extractor() -> str:
 def _read(
     datadirs: Sequence[Path], work: Path, allow_pipes: bool, jobs: int | None
 ) -> list[DataDir]:
-    """Read data directories; the output of each one's shell commands has a folder of its own: ids may be the same."""
+    """Read data directories.
+
+    The output of each one's shell commands has a separate folder, since ids may be the same.
+    """
     from spkver.datadir import read_datadir
 
     read = []

@@ -1,4 +1,4 @@
-"""The command ``spkver challenge``: a submission to a VoicePrivacy Challenge, measured, ranked and checked."""
+"""The command ``spkver challenge``: measures, ranks and checks a submission to a VoicePrivacy Challenge."""
 
 from __future__ import annotations
 

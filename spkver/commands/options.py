@@ -1,4 +1,4 @@
-"""What commands of ``spkver`` share: options, and tables in help texts."""
+"""Shared parts of the commands of ``spkver``: options, and tables in help texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ datadir_argument = click.argument("datadir", type=FILE)
 def with_table(
     kind: type[Command], title: str, rows: Callable[[], list[tuple[str, str]]]
 ) -> type[Command]:
-    """Make a kind of command whose help ends with a table, made when the help is shown."""
+    """Make a class of commands whose help ends with a table, which is made when the help is shown."""
 
     class WithTable(kind):  # type: ignore[valid-type, misc]
         def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

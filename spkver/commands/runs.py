@@ -85,7 +85,7 @@ def status(output: Path, as_json: bool, stages: bool, verify: bool) -> None:
 
 
 def last_progress(log: Path) -> list[str]:
-    """Return what a run has logged last of its estimated cost and, if it runs without a terminal, of its progress."""
+    """Return the last log lines of a run on its estimated cost and, if it has no terminal, on its progress."""
     begun = log.read_text(encoding="utf-8").rpartition(": spkver ")[2]
     lines = []
     for pattern in (r"about .* if all is new.*", r": (.* % after .* left)"):
@@ -110,7 +110,7 @@ def evaluate_speech(
     settings: Sequence[str] = (),
     jobs: int | None,
 ) -> None:
-    """Evaluate an anonymiser as `spkver voiceprivacy` does with its other options left out."""
+    """Evaluate an anonymiser like `spkver voiceprivacy`, with defaults for all other options."""
     evaluation = recipe("voiceprivacy.run")
     evaluation(
         data=data,

@@ -176,7 +176,7 @@ def split(
     if missing == "drop" and twin is None:
         raise click.UsageError("--missing drop needs --twin, whose missing utterances are left out")
     if suffix is not None:
-        check_suffix(suffix)  # before anything is read
+        check_suffix(suffix)  # check before anything is read
     source = read_datadir(datadir)
     rules = SplitRules(training_share, enrolment_utterances, seed)
     anonymised = None
@@ -409,9 +409,7 @@ def voiceprivacy(
 
     sizes = load_config(Sizes, settings=settings)
     if like is not None and sizes != Sizes(seed=sizes.seed):
-        raise click.UsageError(
-            "--like sets all sizes: give --set seed=N alone, or leave --like out"
-        )
+        raise click.UsageError("--like sets all sizes: give only --set seed=N, or leave --like out")
     try:
         share = float(Fraction(scale))
     except (ValueError, ZeroDivisionError) as error:

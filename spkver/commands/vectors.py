@@ -324,7 +324,7 @@ def score(
 def import_kaldi(
     plda: Path, mean: Path | None, transform: Path | None, length: str, output: Path
 ) -> None:
-    """Make a backend of models that Kaldi or VBx trained.
+    """Make a backend from models trained by Kaldi or VBx.
 
     Example:
       spkver backend import --plda plda --transform transform.mat --output backend.h5
@@ -373,7 +373,7 @@ def show(trained: Path) -> None:
 
 
 def _groups_that_never_meet(trials: Trials) -> int:
-    """Count the groups of models and segments that trials join, directly or by others."""
+    """Count the groups of models and segments that are connected by trials, directly or indirectly."""
     import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

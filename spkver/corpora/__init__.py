@@ -1,6 +1,6 @@
-"""Corpora that recipes read: lists, keys and audio files, checked before any long step; and simulated ones in the same
-layouts. `read_rsr2015` returns an `Rsr2015`, `simulate_rsr2015` and `simulate_voiceprivacy` write synthetic speech,
-`simulate_challenge` hours of it.
+"""Corpora for the recipes: lists, keys and audio files, checked before any long step; and simulated corpora with the
+same layouts. `read_rsr2015` returns an `Rsr2015`; `simulate_rsr2015` and `simulate_voiceprivacy` write synthetic
+speech, and `simulate_challenge` writes hours of it.
 """
 
 from spkver.corpora.challenge_sets import (

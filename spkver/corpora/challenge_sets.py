@@ -110,13 +110,13 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
     root : path
         The folder ``LibriSpeech``, or the one above it.
     subsets : sequence of str
-        Such as ``test-clean``.
+        Names of subsets, such as ``test-clean``.
 
     Raises
     ------
     DataError
-        With all problems: missing folders, names of another form, recordings that cannot be read, exist twice, are in
-        another speaker's folder or have no transcript; transcripts without recording, of another form or repeated;
+        With all problems: missing folders, malformed names, recordings that cannot be read, exist twice, are in
+        another speaker's folder or have no transcript; transcripts without recording, malformed or repeated;
         speakers of unknown sex.
     """
     root = Path(root)
@@ -160,9 +160,9 @@ class Tested:
     Attributes
     ----------
     enrolls : tuple of str
-        Utterances.
+        Utterances for enrolment.
     trials : dict of str to Key
-        By list: f, m or mixed.
+        Trials by list: f, m or mixed.
     """
 
     enrolls: tuple[str, ...]
@@ -231,7 +231,7 @@ def draw_tested(datadir: DataDir, lists: Iterable[str], seed: int) -> Tested:
     Raises
     ------
     DataError
-        If a sex has fewer than two speakers, or an enrolled speaker one utterance.
+        If a sex has fewer than two speakers, or an enrolled speaker has only one utterance.
     """
     enrolls: list[str] = []
     enrolled: dict[str, list[str]] = {}
@@ -297,7 +297,7 @@ def read_tested(folder: Path, stem: str, lists: Iterable[str]) -> Tested:
 
 
 def _crossed(keys: Sequence[Key]) -> Key:
-    """Return the trials of every model of some keys with every segment of them."""
+    """Return the trials of every model of some keys with every segment of these keys."""
     models: set[str] = set()
     segments: set[str] = set()
     for key in keys:
@@ -343,7 +343,7 @@ def speaker_and_fold(utterance: str) -> tuple[str, str]:
     if match is None:
         raise DataError(
             f"{utterance!r} is not an id of IEMOCAP",
-            remedy="expected one such as Ses01F_impro01_F000",
+            remedy="expected an id such as Ses01F_impro01_F000",
         )
     return f"Ses0{match['session']}{match['sex']}", match["session"]
 
@@ -359,9 +359,8 @@ def read_iemocap(root: str | Path) -> Iemocap:
     Raises
     ------
     DataError
-        With all problems: a session is missing or has no labels, a line of another form, a label that the corpus does
-        not have, an utterance that is labelled twice or in another session's folder, a recording that is missing or
-        cannot be read.
+        With all problems: a session is missing or has no labels, a malformed line, an unknown label, an utterance that
+        is labelled twice or in another session's folder, a recording that is missing or cannot be read.
     """
     root = Path(root)
     if not (root / "Session1").is_dir() and (root / "IEMOCAP_full_release/Session1").is_dir():
@@ -423,7 +422,7 @@ def make_iemocap_sets(
     Raises
     ------
     DataError
-        With all problems: a list is missing, or names utterances that are missing or of another emotion.
+        With all problems: a list is missing, or names utterances that do not exist or have another emotion.
     """
     problems = Problems()
     parts = {}
@@ -470,11 +469,12 @@ def write_prepared(
     Parameters
     ----------
     parts : sequence of DataDir
-        In one folder.
+        Data directories, all in the same folder.
     more : mapping of str to mapping of str to str
-        Name of a list, such as ``text``, to id and value; each directory gets the lines of its utterances and speakers.
+        Further lists by name, such as ``text``, each a map from ids to values; each directory gets the lines of its
+        utterances and speakers.
     record : (str, mapping)
-        File and content of the record, in that folder.
+        Name and content of the record, a file in that folder.
 
     Raises
     ------
@@ -571,7 +571,7 @@ def _read_transcripts(folder: Path, problems: Problems) -> dict[str, str]:
 
 
 def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
-    """Refuse lists with unknown ids, trial utterances that enrol, or labels that contradict the speaker ids."""
+    """Refuse lists with unknown ids, trial utterances that are enrolled, or labels that contradict the speaker ids."""
     problems = Problems()
     whole = "unpack the whole corpus"
     known = datadir.speakers.keys()
@@ -609,7 +609,7 @@ def _report(names: Set[str], text: str, file: Path, remedy: str, problems: Probl
 def _read_labels(
     file: Path, session: str, before: dict[str, str], problems: Problems
 ) -> dict[str, str]:
-    """Return the labels of one dialogue, from the lines that begin with a time; the others are of single annotators."""
+    """Return the labels of one dialogue, from lines that begin with a time; other lines belong to single annotators."""
     lines: list[str] = []
     with problems.noted():
         lines = read_text_bytes(file).decode("latin-1").splitlines()
@@ -626,7 +626,7 @@ def _read_labels(
                 line=number,
             )
         elif spoken["session"] != session:
-            problems.add(f"{match['id']!r} is of another session", file=file, line=number)
+            problems.add(f"{match['id']!r} belongs to another session", file=file, line=number)
         elif match["label"] not in (*EMOTIONS, *OTHER_LABELS):
             known = ", ".join((*EMOTIONS, *OTHER_LABELS))
             problems.add(

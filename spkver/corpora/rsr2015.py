@@ -8,15 +8,15 @@ too), ``key/part1/trn/3sesspwd_eval_m.trn`` and ``key/part1/ndx/3sess-pwd_eval_m
 impostor speaker (T, I) with the correct or a wrong text (C, W).
 
 Part 1 has thirty sentences (001 to 030), part 2 thirty short commands (031 to 060), with lists of the same form. In
-part 3 each session has other digits, the same for all speakers: three sequences of ten (061 to 063) and ten of five
+part 3 each session has different digits, the same for all speakers: three sequences of ten (061 to 063) and ten of five
 (064 to 073). Its models are speakers with the number of an enrolment, ``m101_1`` or ``m101_01``, and each trial has the
-digits that should be said, the prompt: ``4-8-0-7-3,m101_01,m101/m101_02_064.sph,Y,N,N,N``. If trials with wrong texts
+digits that should be spoken, the prompt: ``4-8-0-7-3,m101_01,m101/m101_02_064.sph,Y,N,N,N``. If trials with wrong texts
 are chosen, a pair of model and recording occurs with several prompts, so the model of a trial is then named with the
-prompt, ``m101_01:4-8-0-7-3``. What each session says is in ``key/part3/prompts.txt``, if that file is there, in lines
+prompt, ``m101_01:4-8-0-7-3``. The words of each session are in ``key/part3/prompts.txt``, if that file exists, in lines
 "session,sentence,words".
 
-Names of lists that are not the known ones are found if one file ends in the partition and the sex,
-``key/part2/trn/*eval_m.trn``, or are given.
+Lists with other names than these are found if exactly one file ends in the partition and the sex,
+``key/part2/trn/*eval_m.trn``; otherwise they must be given.
 
 Fields of the key files (trn: which recordings enrol a model; ndx: the trials) are separated by commas, blanks or both.
 A trial list has millions of lines of which a few per cent are used, so pandas reads it block by block. Everything is
@@ -24,9 +24,10 @@ checked before anything is returned, and all problems are reported at once, with
 
 Lists may also come as files: the folder ``task`` of SIDEKIT's tutorial, or one that a recipe wrote. Files are named as
 SIDEKIT's ``rsr2015_init`` names them, ``3sesspwd_eval_m_trn.h5`` and so on, or the same with ``.txt``; ``ubm_list.txt``
-has a recording a line. A list without a file is made from the corpus. Ids of recordings may be preceded by the sex's
-folder and followed by an extension, as SIDEKIT's script leaves them with newer versions of pandas. SIDEKIT's key has
-only target and nontarget trials; their types follow from the ids: ``m101_001`` is a speaker with a sentence,
+has one recording per line. A list without a file is made from the corpus. Ids of recordings may be preceded by the
+folder of the sex
+ and followed by an extension, as SIDEKIT's script leaves them with newer versions of pandas. SIDEKIT's key
+has only target and nontarget trials; their types follow from the ids: ``m101_001`` is a speaker with a sentence,
 ``m101/m101_02_001`` a speaker, a session and a sentence.
 
 References
@@ -66,7 +67,7 @@ logger = logging.getLogger(__name__)
 
 TRIAL_TYPES = ("TC", "TW", "IC", "IW")
 _BLOCK_BYTES = 1 << 24
-_MAX_BAD_LINES = 100  # of one block; enough to see the cause
+_MAX_BAD_LINES = 100  # reported of one block; enough to see the cause
 _BOM = b"\xef\xbb\xbf"
 _TO_BLANK = bytes.maketrans(b",\t\r", b"   ")
 _AUDIO_NAME = re.compile(
@@ -84,7 +85,7 @@ _EXTENSIONS = (".sph", ".wav", ".flac")
 _RECORDING = re.compile(r"^([mf])(\d{3})/\1\2_(\d{2})_(\d{3})$")
 
 UBM_LIST = "ubm_list.txt"
-_LISTS_READ = ("enrolment", "background", "nap", "key")  # besides the UBM list
+_LISTS_READ = ("enrolment", "background", "nap", "key")  # lists read besides the UBM list
 _SPOKEN = re.compile(r"^([mf]\d{3})(?:/\1_\d{2})?_(\d{3})$")
 
 _FOLDERS = {"m": "male", "f": "female"}
@@ -129,7 +130,8 @@ def model_id(name: str) -> str:
 
 
 def words_of(prompt: str) -> tuple[str, ...]:
-    """Return the words of a prompt of part 3: digits or their names between blanks or hyphens; else none.
+    """Return the words of a prompt of part 3: digits or their names, separated by blanks or hyphens; none for other
+    texts.
 
     Examples
     --------
@@ -200,23 +202,23 @@ def read_trials(
     *,
     has_prompts: bool = False,
 ) -> TrialList:
-    """Read the trials of the chosen types from lines of "model,segment,TC,TW,IC,IW", four times Y or N.
+    """Read the trials of the chosen types from lines of "model,segment,TC,TW,IC,IW", where the last four are Y or N.
 
     Parameters
     ----------
     path : path
         The list; several million lines are fine.
     target, nontarget : sequence of str
-        Which of `TRIAL_TYPES` to keep. Lines of other types are checked and dropped.
+        Trial types to keep, out of `TRIAL_TYPES`. Lines of other types are checked and dropped.
     problems : Problems
-        Takes malformed lines, lines with no or several types, and trials that occur twice.
+        Collects malformed lines, lines with no or several types, and trials that occur twice.
     has_prompts : bool
         Whether the prompt comes first, as in part 3. If wrong texts are chosen, the models are "model:prompt".
 
     Returns
     -------
     key : Key
-        In the order of the file.
+        Trials in the order of the file.
     lines : ndarray of int64 of shape (N,)
         Line of each trial, from 1.
     """
@@ -225,11 +227,11 @@ def read_trials(
     chosen = np.isin(TRIAL_TYPES, [*target, *nontarget])
     models: list[str] = []
     segments: list[str] = []
-    parts = [np.empty((2, 0), np.int64)]  # type, line
-    model, segment = (1, 2) if has_prompts else (0, 1)  # columns
+    parts = [np.empty((2, 0), np.int64)]  # rows: type, line
+    model, segment = (1, 2) if has_prompts else (0, 1)  # numbers of the columns
     flags = range(segment + 1, segment + 1 + len(TRIAL_TYPES))
     dtypes: dict[int, Any] = dict.fromkeys([*flags, flags.stop], "category")
-    dtypes |= dict.fromkeys(range(flags.start), str)  # ids may be numbers
+    dtypes |= dict.fromkeys(range(flags.start), str)  # ids may look like numbers
     options: dict[str, Any] = {
         "sep": r"\s+",
         "header": None,
@@ -243,7 +245,7 @@ def read_trials(
     for first_line, block in _blocks(path, problems):
         try:
             table = pd.read_csv(io.BytesIO(block), **options)
-        except pd.errors.ParserError:  # a line has still more fields
+        except pd.errors.ParserError:  # a line has even more fields
             _note_bad_lines(path, block, first_line, problems, has_prompts=has_prompts)
             continue
         is_yes = np.stack([table[column] == "Y" for column in flags], axis=1)
@@ -265,7 +267,7 @@ def read_trials(
 
 
 def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
-    """Return the paths of each recording id; several where it exists in several containers."""
+    """Return the paths of each recording id; several if it exists in several containers."""
     paths: dict[str, list[str]] = {}
     try:
         speakers = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
@@ -290,7 +292,7 @@ def scan_recordings(folder: Path, problems: Problems) -> dict[str, list[str]]:
 
 
 def speaker_number(segment: str) -> int:
-    """Return the number of the speaker of a recording, -1 if its id has none."""
+    """Return the number of the speaker of a recording, or -1 if its id has none."""
     recording = _RECORDING.match(segment)
     return int(recording.group(2)) if recording else -1
 
@@ -333,7 +335,7 @@ def find_recordings(
             problems.add(f"recording {segment!r} exists twice: {names}", remedy="keep one of them")
         elif paths:
             recordings[segment] = Path(paths[0])
-        elif scanned:  # without any recording there was one problem already
+        elif scanned:  # if there are no recordings at all, that was already reported
             file, line = used[segment]
             remedy = "copy its .sph, .wav or .flac into the corpus"
             problems.add(f"no recording {segment!r}", file=file, line=line, remedy=remedy)
@@ -402,7 +404,7 @@ def read_list_files(
     types : (sequence of str, sequence of str)
         Types of the trials that count as target and as nontarget.
     problems : Problems
-        Takes broken files, ids of the other sex, models of several speakers, labels that contradict the types of the
+        Collects broken files, ids of the other sex, models of several speakers, labels that contradict the types of the
         trials, and a folder without lists.
 
     Returns
@@ -497,7 +499,7 @@ class Rsr2015:
     background : IdMap
         (speaker, recording) drawn from `ubm`, in its order: the negative examples of the SVMs.
     nap : IdMap
-        (speaker, recording): every so-many-th of `ubm`.
+        (speaker, recording): every `nap_step`-th recording of `ubm`.
     enrolment : IdMap
         (model, recording), in the order of the enrolment list.
     test : IdMap
@@ -505,7 +507,7 @@ class Rsr2015:
     key : Key
         The trials, in the order of the trial list, with their types.
     texts : dict of str to tuple of str
-        In part 3 the words of each recording, if its prompts are known, and of each "model:prompt" of the key.
+        In part 3, the words of each recording, if its prompts are known, and of each "model:prompt" of the key.
     """
 
     gender: str
@@ -547,19 +549,19 @@ class ListOptions:
     gender : {"m", "f"}
         The sexes have separate protocols.
     partition : {"eval", "dev"}
-        Which speakers are enrolled and tested.
+        Partition of the enrolled and tested speakers.
     part : {1, 2, 3}
         Part of the corpus: sentences, commands or digits.
     target, nontarget : sequence of {"TC", "TW", "IC", "IW"}
-        Which trials count as target and as nontarget; trials of other types are left out.
+        Trial types that count as target and as nontarget; trials of other types are left out.
     speakers : SpeakerRanges
-        Which speakers are background, dev and eval; the corpus's own division by default.
+        Division of speakers into background, dev and eval; by default that of the corpus.
     background_size : int
-        How many background recordings to draw, without replacement.
+        Number of background recordings to draw, without replacement.
     nap_step : int
         NAP takes every `nap_step`-th recording of the UBM list, from the first.
     nap_size : int or None
-        Number of these, evenly spread; all by default.
+        Number of these recordings to use, evenly spread; all by default.
     sentences : (int, int), optional
         First and last sentence of the background recordings; those of the part by default.
     seed : int
@@ -567,7 +569,7 @@ class ListOptions:
     folder : path, optional
         Lists as files, see `spkver.corpora.rsr2015`; lists without a file are made from the corpus.
     enrolment, trials, prompts : path, optional
-        Key files in place of those that are found in the corpus.
+        Key files to use instead of those found in the corpus.
     """
 
     gender: str = "m"
@@ -643,7 +645,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
                     texts[name] = words_of(name.partition(":")[2])
             _check_prompts(trials_file, trials, texts, problems)
     problems.raise_if_any()
-    assert trials is not None  # a missing list was a problem
+    assert trials is not None  # a missing list was reported earlier
     enrolment: list[tuple[str, str]] = []
     for row in enrolled:
         enrolment += product([row.model], row.segments)
@@ -665,7 +667,7 @@ def read_rsr2015(root: str | Path, options: ListOptions | None = None) -> Rsr201
 def key_files(root: str | Path, gender: str, partition: str, part: int = 1) -> tuple[Path, Path]:
     """Return the paths of the enrolment list and of the trial list of a part.
 
-    A list of another name than the known one is taken if it is the only one that ends in the partition and the sex.
+    A list with another name is used if it is the only one that ends in the partition and the sex.
     """
     name = f"{partition}_{gender}"
     paths = []
@@ -680,16 +682,15 @@ def key_files(root: str | Path, gender: str, partition: str, part: int = 1) -> t
 
 
 def prompts_file(root: str | Path) -> Path:
-    """Return the path of the list of what is said in part 3."""
+    """Return the path of the list of prompts of part 3."""
     return Path(root) / "key" / "part3" / "prompts.txt"
 
 
 def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
     """Write the lists as SIDEKIT's tutorial names them, in its HDF5 layouts (``.h5``) and as text (``.txt``).
 
-    The speakers of recordings and of models are written too, ``utt2spk`` and ``model2spk``, as `spkver-eval` takes
-    them, and ``data``, a Kaldi directory of all recordings under the last part of their ids, as `spkver embed` takes
-    it.
+    The speakers of recordings and of models are written too, ``utt2spk`` and ``model2spk``, for `spkver-eval`, and
+    ``data``, a Kaldi directory of all recordings under the last part of their ids, for `spkver embed`.
 
     Returns
     -------
@@ -708,7 +709,7 @@ def write_lists(lists: Rsr2015, folder: str | Path) -> list[Path]:
         written.append(folder / f"{stems['trials']}{extension}")
         write_trials(written[-1], lists.key.trials())
     written.append(folder / UBM_LIST)
-    # without a last line break: SIDEKIT's tutorial splits at line breaks and would take an empty id for a recording
+    # no final line break: SIDEKIT's tutorial splits at line breaks and would read an empty id as a recording
     write_text(written[-1], "\n".join(lists.ubm))
     of_model, of_recording = lists.speakers()
     for file, speakers in (("utt2spk", of_recording), ("model2spk", of_model)):
@@ -764,7 +765,10 @@ def _list_paths(folder: Path, stems: dict[str, str]) -> dict[str, Path]:
 def _enrolment_and_trials(
     root: Path, files: ListFiles, options: ListOptions, problems: Problems
 ) -> tuple[Path, list[Enrolment], Path, TrialList | None]:
-    """Return the enrolment and its file, the trials and theirs; lists that are given come before the corpus's own."""
+    """Return the enrolment with its file, and the trials with theirs.
+
+    Given lists take precedence over the corpus's own.
+    """
     of_corpus = key_files(root, options.gender, options.partition, options.part)
     enrolment_file = Path(options.enrolment or of_corpus[0])
     trials_file = Path(options.trials or of_corpus[1])
@@ -826,7 +830,7 @@ def _spread_nap(ubm: Sequence[str], options: ListOptions) -> IdMap:
 def _check_background(
     used: Mentions, files: ListFiles, options: ListOptions, problems: Problems
 ) -> None:
-    """Report background speakers who are enrolled or tested: their error rates would be too low."""
+    """Report background speakers who are enrolled or tested: error rates would be too low."""
     background = options.speakers.of("background", options.gender)
     listed = {segment.split("/")[0] for segment in files.mentions}
     for segment, (file, line) in used.items():
@@ -936,7 +940,7 @@ def _trial_list(
 def _coded(
     names: Sequence[str], identify: Callable[[str], str]
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Return the distinct ids, sorted, and the index of the id of each name; several names may have one id."""
+    """Return the distinct ids, sorted, and the index of the id of each name; several names may have the same id."""
     import pandas as pd
 
     numbers, distinct = pd.factorize(np.array(names, object))
@@ -959,7 +963,7 @@ def _read_map(path: Path) -> IdMap:
 
 
 def _enrolled(path: Path, idmap: IdMap, problems: Problems) -> list[Enrolment]:
-    """Return the models of an enrolment list in the order of their first rows; each must be of one speaker."""
+    """Return the models of an enrolment list in the order of their first rows; each must belong to one speaker."""
     rows = []
     for model, of_model in idmap.rows_of_models().items():
         segments = tuple(idmap.segments[of_model])
@@ -1007,7 +1011,7 @@ def _typed_trials(
 
 
 def _check_sex(files: ListFiles, gender: str, problems: Problems) -> None:
-    """Report recordings of the other sex, the first of each file."""
+    """Report recordings of the other sex, only the first of each file."""
     mentions = dict(files.mentions)
     if files.enrolment is not None:
         path, rows = files.enrolment
@@ -1024,7 +1028,7 @@ def _check_sex(files: ListFiles, gender: str, problems: Problems) -> None:
     for path, segments in others.items():
         text = f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}"
         line = mentions[segments[0]][1]
-        problems.add(text, file=path, line=line, remedy="check gender, or the list")
+        problems.add(text, file=path, line=line, remedy="check the setting gender, or the list")
 
 
 def _check_options(options: ListOptions) -> None:
@@ -1067,7 +1071,7 @@ def _is_there(path: Path, key: str, problems: Problems) -> bool:
 def _texts(
     root: Path, recordings: Iterable[str], options: ListOptions, problems: Problems
 ) -> dict[str, tuple[str, ...]]:
-    """Return the words of each recording of part 3; none if its prompts are not there."""
+    """Return the words of each recording of part 3; empty if its prompts are unknown."""
     path = Path(options.prompts or prompts_file(root))
     if options.prompts is None and not path.is_file():
         return {}
@@ -1120,28 +1124,32 @@ def _check_trials(
 def _check_prompts(
     path: Path, trials: TrialList, texts: dict[str, tuple[str, ...]], problems: Problems
 ) -> None:
-    """Report prompts that are no digits, and types that contradict the words of the recordings."""
+    """Report prompts that are not digits, and types that contradict the words of the recordings."""
     key, lines = trials
     strange = [name for name in key.model_ids if not texts.get(name, name)]
     if strange:
-        text = f"{len(strange)} prompts that are no digits: {few(strange)}"
+        text = f"{len(strange)} prompts that are not digits: {few(strange)}"
         problems.add(text, file=path, remedy="write them as 4-8-0-7-3")
-    codes = {words: code for code, words in enumerate(sorted({*texts.values()}))}
+    code_of_words = {words: code for code, words in enumerate(sorted({*texts.values()}))}
 
-    def coded(ids: Iterable[str]) -> NDArray[np.int64]:
-        return np.array([codes.get(texts.get(name, ()), -1) for name in ids], np.int64)
+    def codes(ids: Iterable[str]) -> NDArray[np.int64]:
+        """Return a number for the words of each id; -1 if they are unknown."""
+        return np.array([code_of_words.get(texts.get(name, ()), -1) for name in ids], np.int64)
 
-    prompted = coded(key.model_ids)[key.models]
-    spoken = coded(key.segment_ids)[key.segments]
-    assert key.types is not None  # all trials of key files have one
-    is_wrong = np.char.endswith(key.type_names, "W")[key.types]
-    contradicts = (prompted >= 0) & (spoken >= 0) & ((prompted != spoken) != is_wrong)
+    prompted = codes(key.model_ids)[key.models]
+    spoken = codes(key.segment_ids)[key.segments]
+    assert key.types is not None  # all trials of key files have a type
+    are_known = (prompted >= 0) & (spoken >= 0)
+    words_differ = prompted != spoken
+    type_says_differ = np.char.endswith(key.type_names, "W")[key.types]
+    contradicts = are_known & (words_differ != type_says_differ)
     for row in np.flatnonzero(contradicts)[:_MAX_BAD_LINES].tolist():
         segment = key.segment_ids[key.segments[row]]
         kind = key.type_names[key.types[row]]
-        text = f"trial {key.named([row])} is of type {kind}, but the words of {segment!r} are"
+        words = " ".join(texts[segment])
+        trial = key.named([row])
         problems.add(
-            f"{text} {' '.join(texts[segment])}",
+            f"trial {trial} is of type {kind}, but the words of {segment!r} are {words}",
             file=path,
             line=int(lines[row]) or None,
             remedy="copy the key files again, or check the list of prompts",

@@ -1,14 +1,14 @@
-"""Simulated corpora: trees of synthetic speech in the shape of RSR2015 and of the VoicePrivacy Challenge.
+"""Simulated corpora: trees of synthetic speech in the form of RSR2015 and of the VoicePrivacy Challenge.
 
-RSR2015 (`simulate_rsr2015`), one part in a tree:
+RSR2015 (`simulate_rsr2015`), one part per tree:
 
     OUTPUT/sph/male/m001/m001_01_001.wav       speaker, session 01 to 09, sentence 001 to 030
     OUTPUT/key/part1/trn/3sesspwd_eval_m.trn   models: one for each evaluation speaker and sentence
     OUTPUT/key/part1/ndx/3sess-pwd_eval_m.ndx  trials
 
 Part 2 has commands, 031 to 060, and the same lists in key/part2. In part 3 (061 to 073, key/part3) digits are spoken
-one by one, and every session has other sequences, the same for all speakers, which prompts.txt lists. The three
-sequences of ten enrol, a model for each session of enrolment; those of five are tested:
+one by one, and every session has different sequences, the same for all speakers, which prompts.txt lists. The three
+sequences of ten are for enrolment, with a model for each enrolment session; those of five are for tests:
 
     OUTPUT/key/part3/trn/3seq10_eval_m.trn
     OUTPUT/key/part3/ndx/seq5_testeval_m.ndx
@@ -16,9 +16,9 @@ sequences of ten enrol, a model for each session of enrolment; those of five are
 
 The first third of the speakers of a sex, rounded up, is background (from m001 and f001 on, at most as many as RSR2015
 has), the others are evaluation (from m101 and f095 on). With 157 or more there are development speakers too, as in
-RSR2015: 157 men are its own split, 50 + 50 + 57, and 157 women 47 + 47 + 63. Where that is more than RSR2015 has, the
-evaluation ids go on past its last (m157, f143). A number of background speakers may be given instead: 107 men with 50
-of them background are RSR2015's own, without those of the development part.
+RSR2015: 157 men are split as there, 50 + 50 + 57, and 157 women 47 + 47 + 63. If there are more speakers than in
+RSR2015, the evaluation ids continue after its last (m157, f143). The number of background speakers may be given
+instead: 107 men, 50 of them background, correspond to RSR2015 without its development part.
 
 VoicePrivacy (`simulate_voiceprivacy`):
 
@@ -28,12 +28,12 @@ VoicePrivacy (`simulate_voiceprivacy`):
         wav.scp utt2spk spk2utt spk2gender text; enrolls for enrolment, trials for trials; wav/*.wav
 
 Each trial list is a full cross of the enrolled speakers of a sex with all trial utterances of that sex. Some trial
-speakers are not enrolled, as in the challenge. An utterance is a few Harvard sentences; each utterance of a speaker is
-of another session (another day, another microphone, another room), so no two share a channel.
+speakers are not enrolled, as in the challenge. An utterance is a few Harvard sentences; each utterance of a speaker
+belongs to a different session (another day, microphone and room), so no two share a channel.
 
-Both are made from a table of recordings, and hold `simulation.json` and `README.txt`, which say how the tree was made.
-The tree appears in its place when it is complete, and a tree of other settings is never overwritten: that protects what
-a user has made. In a recipe, a stage of the run decides whether the tree is up to date. A recording depends only on the
+Both are made from a table of recordings, and contain `simulation.json` and `README.txt`, which record how the tree was
+made. The tree appears in its place when it is complete, and a tree with other settings is never overwritten, to protect
+the user's data. In a recipe, a stage of the run decides whether the tree is up to date. A recording depends only on the
 seed, the speaker, the session and the text, so equal sizes give equal bytes for any number of workers.
 """
 
@@ -68,31 +68,33 @@ logger = logging.getLogger(__name__)
 
 SIMULATION_RECORD = "simulation.json"
 CONTAINERS = {"wav": "WAV", "sph": "NIST", "flac": "FLAC"}
-_VERSION = 1  # of the samples and the tree; a tree of another version is not reused
+_VERSION = 1  # version of the samples and the tree; a tree of another version is not reused
 
 # --- RSR2015 ---------------------------------------------------------------------------------------------------------
 
 ENROLMENT_SESSIONS = (1, 4, 7)
-SEQUENCES_OF_TEN = 3  # the first sentences of part 3
+SEQUENCES_OF_TEN = 3  # they come first in part 3
 # RSR2015 lists every wrong sentence, some ten million trials that the recipe does not score.
 WRONG_SENTENCES_OF_SPEAKER = 3
 WRONG_SENTENCES_OF_OTHERS = 1
 MAX_SESSIONS = 9
-MAX_SPEAKERS = 999  # of a sex; ids have three digits
-FULL_SIZE = 157  # speakers of a sex in RSR2015, from which on there is a development part
+MAX_SPEAKERS = 999  # speakers of a sex; ids have three digits
+FULL_SIZE = 157  # speakers of a sex in RSR2015; with at least as many, there is a development part
 
 _FOLDERS = {"m": "male", "f": "female"}
-_N_BACKGROUND = {"m": 50, "f": 47}  # and as many development speakers
+_N_BACKGROUND = {"m": 50, "f": 47}  # there are equally many development speakers
 _FIRST_EVALUATION = {"m": 101, "f": 95}
-_Claim = tuple[str, tuple[int, int]]  # beginning of a trial line; session and sentence
+_Claim = tuple[str, tuple[int, int]]  # beginning of a trial line, then session and sentence
 
 # --- VoicePrivacy ----------------------------------------------------------------------------------------------------
 
 DATASET = "simulated_test"
 TRAINING_SET = "simulated_train"
 SEXES = ("f", "m")
-_FIRST_TRAINING = 501  # number of the first training speaker; those before it are enrolled or tried
-_MOST_SPEAKERS = 499  # of a sex and a part
+_FIRST_TRAINING = (
+    501  # number of the first training speaker; those before it are enrolled or tested
+)
+_MOST_SPEAKERS = 499  # speakers of a sex and a part
 
 
 class Recording(NamedTuple):
@@ -122,7 +124,7 @@ class Simulated:
     counts : dict
         Number of recordings (``n_files``), their total ``seconds``, and the sizes of the lists.
     created : bool
-        False if the tree existed.
+        False if the tree already existed.
     contents : str
         The counts in words.
     """
@@ -184,9 +186,9 @@ def trial_lines(
 
     The letters say, each Y or N: right speaker and sentence, right speaker and wrong sentence, wrong speaker and right
     sentence, both wrong. All trials of the model's sentence are listed, and those of the `WRONG_SENTENCES_OF_SPEAKER`
-    or `WRONG_SENTENCES_OF_OTHERS` sentences that come next, round the end to the first. In part 3 a line
-    begins with the prompt, and each recording is tried with its own and with as many others; `prompts` has the words of
-    each session and sentence.
+    or `WRONG_SENTENCES_OF_OTHERS` sentences that come next, wrapping around from the last to the first. In part 3 a
+    line begins with the prompt, and each recording is tested with its own prompt and with as many others; `prompts` has
+    the words of each session and sentence.
 
     Examples
     --------
@@ -225,7 +227,7 @@ def trial_lines(
 
 
 def draw_prompts(seed: int) -> dict[tuple[int, int], tuple[str, ...]]:
-    """Draw the digits of each session and sentence of part 3; sequences differ, and digits do not recur in one."""
+    """Draw the digits of each session and sentence of part 3; sequences differ, and digits do not recur within one."""
     random = np.random.default_rng(seed)
     first, last = PART_SENTENCES[3]
     prompts: dict[tuple[int, int], tuple[str, ...]] = {}
@@ -254,16 +256,17 @@ class CorpusSize:
     Attributes
     ----------
     n_speakers : int
-        Number for each sex, 3 to 999: at least a background speaker and two speakers for trials.
+        Number of speakers of each sex, 3 to 999: at least a background speaker and two speakers for trials.
     n_sentences : int
-        1 to 30; in part 3 4 to 13 sequences of digits, of which the first three enrol.
+        Number of sentences, 1 to 30; in part 3, 4 to 13 sequences of digits, the first three of which are for
+        enrolment.
     n_sessions : int
-        2 to 9. Sessions 1, 4 and 7 are for enrolment, the others for tests.
+        Number of sessions, 2 to 9. Sessions 1, 4 and 7 are for enrolment, the others for tests.
     n_background : int or None
-        Background speakers of each sex, at most as many as RSR2015 has (50 men, 47 women); the others are evaluation
-        speakers then. By default a third, and there are development speakers from 157 speakers on.
+        Background speakers of each sex, at most as many as RSR2015 has (50 men, 47 women); the others are then
+        evaluation speakers. By default a third, and with 157 speakers or more there are development speakers.
     seed : int
-        From 0.
+        Seed of all draws, from 0.
     gender : {'m', 'f', 'both'}
     audio_format : {'wav', 'sph', 'flac'}
         16-bit samples at 16 kHz. Key files always name '.sph' files, as RSR2015's do.
@@ -319,7 +322,7 @@ class CorpusSize:
             )
         if self.audio_format not in CONTAINERS:
             formats = ", ".join(CONTAINERS)
-            raise DataError(f"audio_format is one of {formats}, not {self.audio_format!r}")
+            raise DataError(f"audio_format is {self.audio_format!r}: expected one of {formats}")
 
     @property
     def sexes(self) -> str:
@@ -436,13 +439,13 @@ class Sizes:
     enrolled_f, enrolled_m : int
         Enrolled speakers, 29 together by default as in libri_test.
     strangers : int
-        Trial speakers of each sex that are not enrolled.
+        Trial speakers of each sex who are not enrolled.
     training : int
         Training speakers of each sex.
     enrolment_utterances, trial_utterances, training_utterances : int
-        Numbers for each speaker.
+        Numbers of utterances of each speaker.
     sentences : int
-        In an utterance.
+        Number of sentences in an utterance.
     seed : int
         Seed of all draws.
     """
@@ -470,7 +473,7 @@ class Sizes:
             least = lowest.get(name, 1)
             most = highest.get(name, _MOST_SPEAKERS)
             if not least <= value <= most:
-                raise ConfigError(f"{name} is {least} to {most}, not {value}")
+                raise ConfigError(f"{name} is {value}: expected {least} to {most}")
 
 
 def simulate_voiceprivacy(
@@ -494,7 +497,7 @@ def simulate_voiceprivacy(
     """
     output = Path(output).resolve()
     sizes = sizes or Sizes()
-    # sessions of a speaker are numbered over the directories
+    # a speaker's sessions are numbered across the directories
     n_enrol = sizes.enrolment_utterances
     enrolment_sessions = range(1, n_enrol + 1)
     trial_sessions = range(n_enrol + 1, n_enrol + sizes.trial_utterances + 1)
@@ -595,7 +598,7 @@ def simulate(
     with sole_use(draft):
         tree = draft / "tree"
         try:
-            shutil.rmtree(tree, ignore_errors=True)  # of a process that was killed
+            shutil.rmtree(tree, ignore_errors=True)  # left by a process that was killed
             tree.mkdir()
             work = partial(
                 record or _record_speaker,
@@ -622,14 +625,17 @@ def simulate(
             tree.replace(output)
         except (OSError, soundfile.LibsndfileError) as error:
             text = f"cannot be written: {getattr(error, 'strerror', None) or error}"
-            raise DataError(text, file=output, remedy="check the folder and its disk") from error
+            raise DataError(text, file=output, remedy="check the folder and the disk") from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     return counts, True
 
 
 def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> bool:
-    """Return whether the requested tree exists; anything else in its place is an error: nothing is overwritten."""
+    """Return whether the requested tree exists.
+
+    Anything else in its place is an error, so that nothing is overwritten.
+    """
     if output.exists() and not output.is_dir():
         raise DataError("is a file", file=output, remedy="name a folder that does not exist yet")
     if not output.exists() or not any(output.iterdir()):
@@ -662,7 +668,7 @@ def _is_finished(output: Path, wanted: dict[str, Any], files: Sequence[str]) -> 
 
 
 def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
-    """Write the recordings of a speaker; return the number of samples of all."""
+    """Write the recordings of a speaker; return their total number of samples."""
     voice = voices.make_voice(table[0].sex, table[0].number, seed)
     n_samples = 0
     for row in table:
@@ -680,7 +686,7 @@ def _segment(speaker: str, session: int, sentence: int) -> str:
 def _claims_of_sentence(
     target: str, number: int, step: int, *, sessions: Sequence[int], sentences: range
 ) -> Iterator[_Claim]:
-    """Yield what a trial line begins with, and the session and sentence that are tested."""
+    """Yield the beginning of a trial line, and the session and sentence that are tested."""
     sentence = sentences[(number - sentences[0] + step) % len(sentences)]
     for session in sessions:
         yield f"{target}_{number:03d}", (session, sentence)
@@ -689,7 +695,7 @@ def _claims_of_sentence(
 def _claims_of_digits(
     target: str, number: int, step: int, *, digits: list[str], tests: list[tuple[int, int]]
 ) -> Iterator[_Claim]:
-    """Yield the same for part 3, where each recording is claimed to hold the digits of the recording `step` later."""
+    """Yield the same for part 3, where each recording is claimed to hold the digits of the one `step` places later."""
     for text, test in zip(digits[step:] + digits[:step], tests, strict=True):
         yield f"{text},{target}_{number:02d}", test
 
@@ -766,13 +772,13 @@ def write_challenge_lists(tree: Path, table: Sequence[Recording]) -> dict[str, i
 
 
 def _directory_lists(rows: Mapping[str, Recording]) -> dict[str, list[str]]:
-    """Return the lines of the lists that every data directory has."""
+    """Return the lines of the lists common to all data directories."""
     lists: dict[str, list[str]] = {"wav.scp": [], "utt2spk": [], "text": []}
     utterances: dict[str, list[str]] = {}
     for key, row in rows.items():
         utterances.setdefault(row.speaker, []).append(key)
     for key, row in sorted(rows.items()):
-        # as speech corpora write it: capitals, no punctuation but apostrophes
+        # in the usual form of speech corpora: capitals, no punctuation but apostrophes
         words = re.sub("[^A-Z ']", "", row.text.upper())
         lists["wav.scp"].append(f"{key} {row.file}")
         lists["utt2spk"].append(f"{key} {row.speaker}")

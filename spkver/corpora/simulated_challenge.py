@@ -1,4 +1,4 @@
-"""Simulated speech in the size and shape of a challenge's sets, times a scale: a corpus to measure time and memory on.
+"""Simulated speech with the size and form of a challenge's sets, times a scale, to measure time and memory.
 
     OUTPUT/libri_{dev,test}_enrolls/, OUTPUT/libri_{dev,test}_trials_{f,m}/, OUTPUT/train-clean-360/
         wav.scp utt2spk spk2utt spk2gender text; enrolls for enrolment, trials for trials; wav/*.wav
@@ -27,9 +27,9 @@ from spkver.corpora.simulated import (
     write_recording,
 )
 
-_SENTENCES = 12  # of a speaker in a session
-_IN_SESSION = 40  # recordings
-_SECONDS = 2.53  # mean of a sentence with the silences around it
+_SENTENCES = 12  # sentences of a speaker in a session
+_IN_SESSION = 40  # recordings in a session
+_SECONDS = 2.53  # mean seconds of a sentence with the silences around it
 
 
 class Part(NamedTuple):
@@ -52,13 +52,15 @@ SHAPES = {
         Part("libri_test_enrolls", "m", 13, 184, 101),
         Part("libri_test_trials_f", "f", 20, 734, 101),
         Part("libri_test_trials_m", "m", 20, 762, 101),
-        Part("train-clean-360", "f", 439, 49_579, 501),  # of each sex in proportion to the speakers
+        Part(
+            "train-clean-360", "f", 439, 49_579, 501
+        ),  # recordings of each sex in proportion to its speakers
         Part("train-clean-360", "m", 482, 54_435, 501),
     )
 }
 """Sets of challenges by name; N. Tomashenko et al., "The VoicePrivacy 2024 Challenge evaluation plan", table 3."""
 
-_FEWEST = {"enrolls": 3, "trials": 4, "train": 12}  # speakers of a sex, at any scale
+_FEWEST = {"enrolls": 3, "trials": 4, "train": 12}  # fewest speakers of a sex, at any scale
 
 
 def simulate_challenge(
@@ -76,7 +78,7 @@ def simulate_challenge(
     like : str
         A name of `SHAPES`.
     scale : float
-        Above 0, at most 1.
+        Factor on the numbers of speakers and recordings, above 0 and at most 1.
     seed : int
     jobs : int, optional
         Worker processes; all cores by default.
@@ -119,12 +121,12 @@ with ENGINE (eSpeak NG) and the signal processing of spkver; simulation.json hol
 
 
 def _rows(part: Part, scale: float, seed: int) -> list[Recording]:
-    """Return the recordings of a part, those of a speaker one after the other."""
+    """Return the recordings of a part, sorted by speaker."""
     is_training = "_" not in part.directory
     kind = "train" if is_training else part.directory.split("_")[2]
     n_speakers = min(part.speakers, max(_FEWEST[kind], round(part.speakers * scale)))
     n_recordings = max(2 * n_speakers, round(part.recordings * scale))
-    first_session = 100 * (kind == "trials")  # sessions differ between enrolment and trials
+    first_session = 100 * (kind == "trials")  # enrolment and trials have different sessions
     # durations are 2 s and more; shape of the beta distribution, and its width in seconds
     alpha, beta, width = (2.4, 1.0, 15) if is_training else (0.9, 4.8, 33)
     rows = []
@@ -144,7 +146,10 @@ def _rows(part: Part, scale: float, seed: int) -> list[Recording]:
 
 
 def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_format: str) -> int:
-    """Write a speaker's recordings of sentences that are synthesised once a session; return the number of samples."""
+    """Write a speaker's recordings from sentences that are synthesised once per session.
+
+    Return the number of samples.
+    """
     voice = voices.make_voice(table[0].sex, table[0].number, seed)
     spoken: dict[tuple[int, str], np.ndarray] = {}
     n_samples = 0
@@ -158,7 +163,7 @@ def _record_speaker(table: Sequence[Recording], *, tree: Path, seed: int, audio_
                 speech = voices.synthesise_utterance(voice, sentence, session, take=take)
                 spoken[key] = np.round(speech * 32767)
             parts.append(spoken[key])
-        # no two files are equal, though short ones may hold the same sentence
+        # no two files are equal, although short ones may hold the same sentence
         samples = (np.concatenate(parts) * (1 - 0.002 * (row.take % 100))).astype(np.int16)
         n_samples += write_recording(tree / row.file, samples, audio_format)
     return n_samples

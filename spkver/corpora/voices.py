@@ -55,7 +55,7 @@ _Callback = ctypes.CFUNCTYPE(
 
 GENDERS = ("m", "f")
 _PURPOSES = ("voice", "session", "take")
-_LIMIT = 2.5  # standard deviations; what lies beyond sounds broken
+_LIMIT = 2.5  # standard deviations; more extreme values sound broken
 
 SENTENCES: tuple[str, ...] = (
     "The birch canoe slid on the smooth planks.",
@@ -126,11 +126,11 @@ COMMANDS: tuple[str, ...] = (
 SAMPLE_RATE = 16_000
 
 _N_TAPS = 257
-_KNOTS = np.geomspace(100, 8000, 8)  # Hz; where the channel's gains are drawn
+_KNOTS = np.geomspace(100, 8000, 8)  # frequencies in Hz at which the channel's gains are drawn
 _NOISES = ("white", "pink", "babble")
 _STEEPNESS = 24.0  # dB per octave beyond the edges of the channel
 
-N_FORMANTS = 9  # of the engine: 0 is the glottal one, 1 to 8 those of the vocal tract
+N_FORMANTS = 9  # formants of the engine: 0 is the glottal one, 1 to 8 those of the vocal tract
 
 
 def loader() -> Any:
@@ -164,7 +164,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
     Parameters
     ----------
     text : str
-        What to say.
+        The sentence.
     voice_file : str
         Text of an eSpeak voice file: `accent_text` followed by the voice's own lines.
     words_per_minute : int
@@ -186,7 +186,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
         with tempfile.NamedTemporaryFile("w", prefix="spkver-voice-", encoding="utf-8") as handle:
             handle.write(voice_file)
             handle.flush()
-            # a refused voice would silently leave the one before in place
+            # if a voice is refused, the previous one would silently remain
             _check(engine.library.espeak_SetVoiceByFile(os.fsencode(handle.name)), "the voice")
         for parameter, value in (
             (_RATE, words_per_minute),
@@ -207,7 +207,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
         _check(engine.library.espeak_Synchronize(), f"the text {text!r}")
         samples = np.frombuffer(b"".join(engine.chunks), dtype=np.int16)
     if not samples.any():
-        raise DataError(f"the speech engine gives no sound for the text {text!r}")
+        raise DataError(f"the speech engine produces no sound for the text {text!r}")
     return samples, engine.rate
 
 
@@ -230,7 +230,7 @@ class Variability:
     pitch_spread: float = 0.15
     pitch_range: tuple[float, float] = (0.2, 0.55)
     tract_spread: float = 0.055
-    formant_spread: float = 0.045  # of each formant alone
+    formant_spread: float = 0.045  # of each formant separately
     height_spread: float = 0.18
     width_spread: float = 0.18
     consonants: tuple[float, float] = (70.0, 130.0)  # per cent
@@ -269,7 +269,7 @@ def generator(seed: int, purpose: str, gender: str, *numbers: int) -> np.random.
         If the seed or a number is negative.
     """
     if seed < 0 or min(numbers, default=0) < 0:
-        raise DataError(f"seeds and numbers are 0 or more, not {(seed, *numbers)}")
+        raise DataError(f"seed and numbers are {(seed, *numbers)}: expected 0 or more")
     return np.random.default_rng([seed, _PURPOSES.index(purpose), GENDERS.index(gender), *numbers])
 
 
@@ -288,7 +288,7 @@ class Session:
     rate, pitch, pitch_range, tract : float
         Factors on the speaker's own rate, pitch, intonation and formants.
     tilt, breath : float
-        Added to the speaker's own, dB per octave and dB.
+        Values added to the speaker's own, in dB per octave and dB.
     response : ndarray of float32 of shape (n_taps,)
         Impulse response of microphone and room; its delay is 8 ms.
     noise : {'white', 'pink', 'babble'}
@@ -323,7 +323,7 @@ def make_session(
     ----------
     gender : {'m', 'f'}
     speaker, number : int
-        From 0; equal numbers are equal sessions.
+        Numbers from 0; equal numbers give equal sessions.
     seed : int
         From 0.
     variability : Variability
@@ -362,7 +362,7 @@ def transmit(speech: np.ndarray, session: Session, random: np.random.Generator) 
     Returns
     -------
     ndarray of float32 of shape (n_longer,)
-        In [-1, 1].
+        Samples in [-1, 1].
     """
     from scipy.signal import oaconvolve
 
@@ -385,7 +385,8 @@ def filter_from_gains(frequencies: np.ndarray, gains: np.ndarray, *, n_taps: int
     Parameters
     ----------
     frequencies : ndarray of shape (n,)
-        Rising, Hz; between them gains are interpolated over log frequency, outside they stay.
+        Frequencies in ascending order, in Hz; gains are interpolated between them over log frequency and are constant
+        outside.
     gains : ndarray of shape (n,)
         dB.
     n_taps : int
@@ -411,7 +412,7 @@ class Voice:
     ----------
     gender : {'m', 'f'}
     number, seed : int
-        Ids that the voice is drawn from.
+        Ids from which the voice is drawn.
     accent : str
         One of `ACCENTS`.
     pitch : float
@@ -471,7 +472,7 @@ def make_voice(
     True
     """
     if gender not in GENDERS:
-        raise DataError(f"gender is 'm' or 'f', not {gender!r}")
+        raise DataError(f"gender is {gender!r}: expected 'm' or 'f'")
     random = generator(seed, "voice", gender, number)
     centre = variability.centres[gender]
     tract = centre.tract * np.exp(variability.tract_spread * bounded_normal(random))
@@ -541,7 +542,7 @@ def synthesise_utterance(
 def voice_file(voice: Voice, session: Session) -> str:
     """Return the text of the engine's voice file of a speaker in a session.
 
-    Without flutter, roughness and breath, which the engine does not repeat from call to call: see the module.
+    It has no flutter, roughness or breath, which the engine does not reproduce from call to call: see the module.
     """
     low = voice.pitch * session.pitch / session.tract
     high = low * (1 + voice.pitch_range * session.pitch_range)
@@ -579,7 +580,7 @@ class _Engine:
             raise DataError(
                 "the speech engine does not accept its data folder", file=data, remedy=_AGAIN
             )
-        # kept, because the library does not hold a reference
+        # kept here, because the library does not hold a reference
         self._callback = _Callback(self._collect)
         self.library.espeak_SetSynthCallback(self._callback)
 
@@ -617,7 +618,7 @@ def _room(random: np.random.Generator, variability: Variability) -> np.ndarray:
     """Return a room's response: direct sound, a few early reflections, and noise that decays exponentially."""
     reverberation = random.uniform(*variability.reverberation)
     ratio = random.uniform(*variability.direct_to_reverberant)
-    # down by 36 dB at the end
+    # the response ends 36 dB below its start
     time = np.arange(int(0.6 * reverberation * SAMPLE_RATE)) / SAMPLE_RATE
     decay = np.exp(-3 * np.log(10) * time / reverberation)
     response: np.ndarray = random.standard_normal(len(time)) * decay
@@ -635,7 +636,7 @@ def _noise(kind: str, n_samples: int, random: np.random.Generator) -> np.ndarray
     white = random.standard_normal(n_samples, np.float32)
     if kind == "white":
         return white
-    # two poles: falls from about 100 Hz on as pink noise does, from 600 Hz on as speech does
+    # two poles: the spectrum falls like pink noise from about 100 Hz, and like speech from 600 Hz
     pole = 0.8 if kind == "babble" else 0.96
     coloured = lfilter(np.array([1, -0.5], np.float32), np.array([1, -pole], np.float32), white)
     if kind == "pink":
@@ -662,6 +663,8 @@ def _voice_quality(
     smoothing = np.float32(1 / (0.02 * SAMPLE_RATE))
     envelope = lfilter([smoothing], np.array([1, smoothing - 1], np.float32), np.abs(speech))
     noise = random.standard_normal(len(speech), np.float32)
-    noise[1:] -= np.float32(0.9) * noise[:-1]  # aspiration lies above the voice's own spectrum
+    noise[1:] -= (
+        np.float32(0.9) * noise[:-1]
+    )  # aspiration has higher frequencies than the voice's own spectrum
     speech = speech + np.float32(10 ** ((voice.breath + session.breath) / 20)) * envelope * noise
     return tilt(speech, voice.tilt + session.tilt)

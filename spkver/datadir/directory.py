@@ -5,7 +5,7 @@ wav.scp        ``utterance path``
 utt2spk        ``utterance speaker``
 spk2utt        ``speaker utterance ...``
 spk2gender     ``speaker f|m``
-enrolls        ``utterance``: those for enrolment
+enrolls        ``utterance``, a line for each one to enrol
 trials         ``speaker utterance target|nontarget``
 =============  ===================================================================
 """
@@ -23,10 +23,10 @@ from spkbase.errors import DataError, Problems
 from spkbase.files import write_text
 from spkver.idmap import IdMap
 
-# the last two are of Common Voice
+# the last two are Common Voice's
 _WORDS = "f m female male feminine masculine female_feminine male_masculine"
 SEXES = {word: word[0] for word in _WORDS.split()}
-_LONGEST_ID = 200  # bytes; file names hold 255, and an id gets an extension and a temporary prefix
+_LONGEST_ID = 200  # bytes; file names hold 255, including an extension and a temporary prefix
 _UNFIT = re.compile(r"[\s\x00-\x1f\x7f/\\]")
 
 
@@ -44,11 +44,11 @@ class DataDir:
     speakers : dict of str to str
         Utterance to speaker.
     sexes : dict of str to str
-        Speaker to "f" or "m"; empty where there is no ``spk2gender``.
+        Speaker to "f" or "m"; empty if there is no ``spk2gender``.
     enrolls : tuple of str or None
-        Utterances to enrol with; None without the list.
+        Utterances to enrol with; None if there is no such list.
     trials : Key or None
-        Trials of the folder's utterances, models are speakers; None without the list.
+        Trials of the folder's utterances, in which models are speakers; None if there is no such list.
     version_of : dict of str to str
         Utterances that are further anonymised versions of another utterance, see `with_versions`.
     """
@@ -63,7 +63,7 @@ class DataDir:
 
     @property
     def name(self) -> str:
-        """Name of the folder, which is the name of the set."""
+        """Name of the folder, which is also the name of the set."""
         return self.path.resolve().name
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ def enrolment(datadir: DataDir) -> IdMap:
 
 
 def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
-    """Return a data directory with further anonymised versions of its utterances, for enrolment where these are."""
+    """Return a data directory with further anonymised versions of its utterances, enrolled if the originals are."""
     if not others:
         return first
     recordings = dict(first.recordings)
@@ -133,24 +133,24 @@ def with_versions(first: DataDir, others: Sequence[DataDir]) -> DataDir:
 
 
 def without_labels(datadir: DataDir) -> DataDir:
-    """Return only the recordings, each with a speaker id of its own, without sexes, enrolment and trials."""
+    """Return only the recordings, each with a separate speaker id, without sexes, enrolment and trials."""
     return DataDir(
         datadir.path, datadir.recordings, {utterance: utterance for utterance in datadir.recordings}
     )
 
 
 def write_datadir(datadir: DataDir) -> None:
-    """Write the lists of a data directory to its `path`, sorted as Kaldi asks (by bytes), ``wav.scp`` last.
+    """Write the lists of a data directory to its `path`, sorted as Kaldi requires (by bytes), ``wav.scp`` last.
 
-    The audio is not moved; ``wav.scp`` names it by absolute paths, or as the VoicePrivacy Challenge does,
-    ``data/<set>/wav/x.wav``, if it is in the directory, which can be moved then. Lists that the data directory does not
-    have are removed.
+    The audio is not moved; ``wav.scp`` has absolute paths. If the audio is in the directory, it has the paths of the
+    VoicePrivacy Challenge, ``data/<set>/wav/x.wav``, so that the directory can be moved. Files of lists that the data
+    directory lacks are removed.
 
     Raises
     ------
     DataError
-        With all problems: an id or a path that a list cannot hold, utterances without speaker or without audio, an
-        empty set; or the folder cannot be written.
+        With all problems: an id or a path that a list cannot hold, utterances without a speaker or audio, an empty set;
+        or the folder cannot be written.
     """
     _check_writable(datadir)
     folder = datadir.path
@@ -184,7 +184,8 @@ def write_datadir(datadir: DataDir) -> None:
 
 
 def file_stem(identifier: str) -> str:
-    """Return the name, without extension, of a file for an id: a slash cannot be in it, so it is written as in URLs.
+    """Return the name, without extension, of a file for an id; a slash, which names cannot contain, is written as in
+    URLs.
 
     Examples
     --------
@@ -205,7 +206,7 @@ def wav_file(folder: Path, utterance: str) -> Path:
 
 
 def unfit_id(identifier: str) -> str | None:
-    """Return why an id cannot be the name of a file or folder, None if it can.
+    """Return why an id cannot be the name of a file or folder; None if it can.
 
     Examples
     --------
@@ -227,12 +228,12 @@ def unfit_id(identifier: str) -> str | None:
 
 
 def check_ids(ids: Iterable[str], file: str | Path | None = None) -> None:
-    """Refuse ids that cannot name a file, see `file_stem`; those with slashes can, unless they lead out of a folder.
+    """Refuse ids that cannot name a file, see `file_stem`; ids with slashes can, unless they lead out of a folder.
 
     Raises
     ------
     DataError
-        With all of them.
+        With all such ids.
     """
     problems = Problems(file)
     for identifier in ids:
@@ -276,5 +277,5 @@ def _unfit_for_lists(identifier: str) -> str | None:
 
 
 def _lines(values: Mapping[str, object]) -> str:
-    # code points sort as the bytes of UTF-8 do
+    # code points have the same order as their bytes in UTF-8
     return "".join(f"{key} {values[key]}\n" for key in sorted(values))

@@ -1,4 +1,4 @@
-"""Anonymised recordings in a folder of their own, as an anonymiser leaves them: linked as twins of data directories."""
+"""Links to anonymised recordings in a separate folder, so that they become twins of data directories."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def link_twins(
     """Write data directories of anonymised recordings that lie in another folder, which is not changed.
 
     The recordings of ``libri_test_enrolls`` are those below ``libri_test_enrolls<suffix>`` or ``libri_test_enrolls`` in
-    the folder, where there is one of them, otherwise those anywhere below the folder that are named like its
-    utterances. All names may have one ending more, as in ``take1_anon.wav``.
+    the folder, if one of these exists; otherwise those anywhere below the folder that are named like its utterances.
+    All names may have one additional ending, as in ``take1_anon.wav``.
 
     Parameters
     ----------
     originals : iterable of DataDir
     folder : path
-        Of the anonymised recordings.
+        Folder of the anonymised recordings.
     target : path
-        Folder of the new data directories, which hold lists alone.
+        Folder of the new data directories, which hold only lists.
     suffix : str
-        Ending of their names.
+        Suffix of their names.
 
     Returns
     -------
     list of str
-        Names of the originals of which recordings were found; of these some may lack.
+        Names of the originals for which recordings were found, possibly not all.
 
     Raises
     ------
     DataError
-        If there is no such folder, no recording in it, or two recordings of one utterance.
+        If there is no such folder, no recording in it, or two recordings of the same utterance.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -68,7 +68,7 @@ def link_twins(
 
 
 def _own_folder(folder: Path, name: str, suffix: str) -> Path | None:
-    """Return the folder of a set; for VCTK the challenge of 2022 anonymises a list and its common part in one."""
+    """Return the folder of a set; for VCTK, the challenge of 2022 puts a list and its common part into one folder."""
     both = f"{name.removesuffix(_COMMON)}_all"
     for candidate in (f"{name}{suffix}", name, f"{both}{suffix}", both):
         if (folder / candidate).is_dir():
@@ -77,7 +77,7 @@ def _own_folder(folder: Path, name: str, suffix: str) -> Path | None:
 
 
 def _own_recordings(original: DataDir, own: Path) -> dict[str, Path]:
-    """Return the recordings of a set's own folder; those that the original lacks keep their names."""
+    """Return the recordings in a set's folder; those that the original lacks keep their names."""
     paths = _paths_below(own)
     recordings = _named_alike(original, paths, own)
     if own.name.startswith(f"{original.path.name.removesuffix(_COMMON)}_all"):
@@ -92,7 +92,7 @@ def _own_recordings(original: DataDir, own: Path) -> dict[str, Path]:
 def _named_alike(
     original: DataDir, paths: Mapping[str, list[Path]], folder: Path
 ) -> dict[str, Path]:
-    """Return the recordings that are named like utterances, or like these with one ending more."""
+    """Return the recordings that are named like utterances, possibly with one additional ending."""
     firsts = {name: files[0] for name, files in paths.items()}
     ending = common_ending(original.speakers, DataDir(folder, firsts, dict.fromkeys(firsts, "")))
     recordings = {}

@@ -37,11 +37,11 @@ class EvaluationSets:
     Attributes
     ----------
     folder : Path
-        Where the data directories belong.
+        Folder of the data directories.
     source : str
         Name of the data directory that was split.
     rules : SplitRules
-        How it was split.
+        Rules of the split.
     original : Split
         The sets of original speech.
     anonymised : Split or None
@@ -104,7 +104,9 @@ class EvaluationSets:
         if is_other:
             remedy = "choose another --output, or remove what is there"
             raise DataError(
-                "another split, or other data, is there already", file=self.folder, remedy=remedy
+                "another split, or other data, already exists there",
+                file=self.folder,
+                remedy=remedy,
             )
         for part in self.parts():
             listed = part.path / "wav.scp"
@@ -139,20 +141,20 @@ def split_for_evaluation(
     rules: SplitRules | None = None,
     missing: Literal["error", "drop"] = "error",
 ) -> EvaluationSets:
-    """Split a data directory, and its anonymised twin alike, into training set, enrolment and trials.
+    """Split a data directory, and in the same way its anonymised twin, into training set, enrolment and trials.
 
     Parameters
     ----------
     source : DataDir
-        What is split; see `split_datadir`.
+        The data directory to split; see `split_datadir`.
     output : path
         Folder of the new data directories; nothing is written before `EvaluationSets.write`.
     twin : DataDir, optional
         The same utterances, anonymised.
     suffix : str, optional
-        Ending of the names of the anonymised sets, such as ``_mcadams``; it goes with `twin`.
+        Suffix of the names of the anonymised sets, such as ``_mcadams``; required with `twin`.
     name : str
-        Beginning of the names of all sets; by default that of the source.
+        Beginning of the names of all sets; by default the name of the source.
     rules : SplitRules, optional
         How the speakers and their utterances are drawn.
     missing : {"error", "drop"}
@@ -166,9 +168,9 @@ def split_for_evaluation(
     Raises
     ------
     ConfigError
-        If twin and suffix do not come together, `missing` is "drop" without a twin, or a name does not fit.
+        If only one of twin and suffix is given, `missing` is "drop" without a twin, or a name does not fit.
     DataError
-        As `split_datadir` and `twin_of_split`.
+        As in `split_datadir` and `twin_of_split`.
     """
     if (twin is None) != (suffix is None):
         raise ConfigError(
@@ -177,7 +179,7 @@ def split_for_evaluation(
     if missing not in ("error", "drop"):
         raise ConfigError(f"expected missing to be 'error' or 'drop', got {missing!r}")
     if missing == "drop" and twin is None:
-        raise ConfigError("missing='drop' needs a twin, whose missing utterances are left out")
+        raise ConfigError("missing='drop' needs a twin: utterances that it lacks are left out")
     if suffix is not None:
         check_suffix(suffix)
     rules = rules or SplitRules()

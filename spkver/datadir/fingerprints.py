@@ -1,8 +1,9 @@
-"""The same recording under two names: found by what it sounds like, whatever was done to the file.
+"""Search for recordings that occur under two names, by their sound rather than their bytes.
 
-A copy in another format, at another level or sampling rate, with a constant added, upside down, or without some tenths
-of a second at its ends has the fingerprint of the recording. Another recording of the same words by the same speaker
-has not: in each frame, the levels of neighbouring narrow bands depend on where the harmonics of the voice are.
+A copy in another format, at another level or sampling rate, with a constant added, with inverted sign, or without some
+tenths of a second at its ends has the same fingerprint as the recording. Another recording of the same words by the
+same speaker does not: in each frame, the levels of neighbouring narrow bands depend on where the harmonics of the voice
+are.
 
 Candidates are the recordings of nearest rhythm, which does not depend on where a recording begins; they are compared
 frame by frame. ``docs/own_data.md`` has error rates on real speech.
@@ -23,29 +24,31 @@ from spkbase.work import Work
 from spkver.audio import audio_header
 from spkver.datadir.twins import read_part
 
-_SECONDS = 3.0  # from the middle of a recording
-_WINDOW = 0.064  # s
-_SHIFT = 0.016  # s
-# bands of equal width, Hz; they end below 2.3 kHz, which all sampling rates hold
+_SECONDS = 3.0  # duration taken from the middle of a recording
+_WINDOW = 0.064  # seconds
+_SHIFT = 0.016  # seconds
+# bands of equal width, in Hz; they end below 2.3 kHz, which all sampling rates cover
 _LOWEST = 200.0
 _WIDTH = 31.25
 _N_BANDS = 65
-_LOUD = 10**-2.5  # of the power of the loudest frame
+_LOUD = 10**-2.5  # share of the power of the loudest frame
 _DEEPEST = 30.0  # dB below the loudest frame
-# groups of bands, and frequencies of their levels over time, up to 6 Hz
+# number of groups of bands, and of frequencies, up to 6 Hz, of their levels over time
 _N_GROUPS = 8
 _N_FREQUENCIES = 48
 _N_FFT = 512
-_FURTHEST = 36  # frames by which beginnings may differ, 0.58 s
+_FURTHEST = 36  # largest difference of the beginnings in frames (0.58 s)
 _NEAREST = 2
 _ALIKE = 0.55  # other takes of a word by the same speaker reach 0.5
-_LEAST_CHANGE = 6.4  # of 64 signs; with less, a recording is a tone
-_BLOCK = 500  # recordings
+_LEAST_CHANGE = (
+    6.4  # least mean number of the 64 signs that change; a recording with fewer changes is a tone
+)
+_BLOCK = 500  # number of recordings compared at once
 _LEAST = 1e-20
 
 
 class Fingerprint(NamedTuple):
-    """What is compared of a recording.
+    """The features by which a recording is compared.
 
     Attributes
     ----------
@@ -114,8 +117,8 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
     Returns
     -------
     float
-        1 for the same signs, about 0 for others. What a recording has in all frames, such as the harmonics of a voice
-        of constant pitch, does not count.
+        1 for equal signs, about 0 for unrelated ones. Signs that are constant in a recording, such as the harmonics of
+        a voice with constant pitch, do not count.
     """
     if not (first.any() and second.any()):
         return 0.0
@@ -136,12 +139,12 @@ def copies(
     ----------
     fingerprints : sequence of Fingerprint
     others : sequence of Fingerprint, optional
-        To compare them with; by default they are compared with each other.
+        Fingerprints to compare with; by default the former are compared with each other.
 
     Returns
     -------
     list of (int, int)
-        Sorted positions in both sequences; in one sequence the lower position first.
+        Sorted pairs of positions in the two sequences; for a single sequence, the lower position first.
     """
     compared = fingerprints if others is None else others
     if not fingerprints or not compared:

@@ -1,10 +1,10 @@
-"""Which original an anonymised recording belongs to, decided from similarities before its name is looked at.
+"""Decides to which original an anonymised recording belongs, from similarities and without its name.
 
 A recording *points at* an original if it is clearly more similar to it than to those of other speakers, and the
-original has no more similar recording. `decide` joins what several sources say: cepstra, levels over time, voices and
-words. Then names are looked at: a recording points at an original of its *own* speaker, or *elsewhere*, or is
-undecided. Exchanged files point elsewhere as easily as others point at their own, so their share can be estimated
-(`exchanged_share`). A recording that resembles no original says nothing: it may be anonymised well.
+original has no more similar recording. `decide` combines several sources: cepstra, levels over time, voices and words.
+Only then are names used: a recording points at an original of its *own* speaker, or *elsewhere*, or is undecided.
+Exchanged files point elsewhere as readily as others point at their own, so their share can be estimated
+(`exchanged_share`). A recording that resembles no original proves nothing: it may be anonymised well.
 
 The limits were set on real speech with two anonymisers, see docs/studies/pairs.md.
 """
@@ -22,14 +22,16 @@ from numpy.typing import NDArray
 ENOUGH = 16
 """Fewer recordings that point at an original tell no share."""
 
-# robust z from which on a source says whom a recording belongs to, alone or beside another source
+# robust z at which a source decides to whom a recording belongs, alone or together with another source
 _CLEAR = {"cepstra": 5.0, "levels": 4.0, "voices": 4.0}
 _BESIDE = {"cepstra": 4.0, "levels": 3.5, "voices": 3.0}
-_GAP = 1.5  # by which z is above that of every other speaker
-# of shared words; one word has at most the logarithm of the number of originals, 5.7 of 300
+_GAP = 1.5  # least difference between z and that of every other speaker
+# information of shared words in nats; one word has at most the logarithm of the number of originals, 5.7 for 300
 _NATS = 8.0
 _WORDS = 2.0
-_MAD = 1.4826  # standard deviations of normal numbers in a median absolute deviation
+_MAD = (
+    1.4826  # standard deviation of normal numbers, as a multiple of their median absolute deviation
+)
 _HUB = 2.0
 _LEVEL = 0.95
 
@@ -42,7 +44,7 @@ class Similarities(NamedTuple):
     cepstra, levels, voices : ndarray of float of shape (n, m), optional
         Similarities on any scale.
     information : ndarray of float of shape (n, m), optional
-        `shared_information` of words in nats; 0 where words were not recognised.
+        `shared_information` of words in nats; 0 if words were not recognised.
     words : ndarray of float of shape (n, m), optional
         `shared_words`.
     """
@@ -60,9 +62,9 @@ class Decision(NamedTuple):
     Attributes
     ----------
     speakers : ndarray of int of shape (n,)
-        The original is of the same speaker.
+        Column of an original of the same speaker.
     texts : ndarray of int of shape (n,)
-        The original says the same.
+        Column of an original with the same text.
     """
 
     speakers: NDArray[np.intp]
@@ -78,20 +80,20 @@ def decide(
 ) -> Decision:
     """Return the originals that recordings point at.
 
-    Cepstra and levels depend on what is said. So they count alone only where nobody else says the same; otherwise, and
-    where `texts` are not known, a second source must name the same speaker. Sources that name different speakers leave
-    a recording undecided.
+    Cepstra and levels depend on what is said. So they suffice alone only if nobody else says the same; otherwise, and
+    if `texts` are unknown, a second source must name the same speaker. Sources that name different speakers leave a
+    recording undecided.
 
     Parameters
     ----------
     similarities : Similarities
-        Recordings must differ: of two that are equal none is the most similar one.
+        Similarities of distinct recordings: of two equal recordings, neither would be the most similar one.
     speakers : sequence of str
         Speaker of each of the m originals.
     texts : sequence of str, optional
-        What is said in each original; empty where it is not known.
+        Text of each original; empty if unknown.
     are_recognised : bool
-        Whether the texts are those of a recogniser. Errors make equal texts differ, so only words are compared then.
+        Whether the texts come from a recogniser. Its errors make equal texts differ, so only words are then compared.
     """
     owners = _codes(speakers)
     clear = _pointers(similarities, owners, _CLEAR)
@@ -128,8 +130,8 @@ def robust_scores(similarity: NDArray[np.floating]) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64 of shape (n, m)
-        The smaller one of both. Location and scale are the median and the median absolute deviation; a score is 0 where
-        the latter is 0.
+        The smaller of the two. Location and scale are the median and the median absolute deviation; a score is 0 if the
+        latter is 0.
     """
     return np.minimum(_scores(similarity, axis=0), _scores(similarity, axis=1))
 
@@ -145,9 +147,10 @@ def pointed_at(
     groups : ndarray of int of shape (m,)
         Group of each column, such as its speaker.
     least : float
-        Smallest score.
+        Smallest score that counts.
     gap : float
-        By which it is above those of all other groups in the row. It is also the only largest one in its column.
+        Least difference between the score and those of all other groups in the row. The score must also be the unique
+        largest one in its column.
     """
     best, is_clear = _clearly_largest(scores, groups, least, gap)
     is_mutual = np.sum(scores[:, best] >= scores.max(axis=1), axis=0) == 1
@@ -159,13 +162,13 @@ def pointed_groups(
 ) -> NDArray[np.intp]:
     """Return a column of the group that each row points at; -1: none.
 
-    Several rows may point at a group, but not at one that far more rows point at than it has columns: a voice or a
-    sentence that anonymised recordings have in common.
+    Several rows may point at the same group. A group at which far more rows point than it has columns is excluded: it
+    is a voice or a sentence that anonymised recordings have in common.
 
     Parameters
     ----------
     scores, groups, least, gap
-        As of `pointed_at`.
+        As in `pointed_at`.
     """
     best, is_clear = _clearly_largest(scores, groups, least, gap)
     pointed = np.where(is_clear, best, -1)
@@ -186,7 +189,7 @@ def shared_information(
     Parameters
     ----------
     recordings, originals : sequence of sequence of str
-        Words of n recordings and m originals. It does not matter how often a word occurs in one.
+        Words of n recordings and m originals. Repeated words count once.
 
     Returns
     -------
@@ -214,7 +217,7 @@ def shared_words(
 
 
 def distinct_pairs(texts: Sequence[str]) -> float:
-    """Return the share of random pairs of recordings that say different texts: 1 less the sum of squared shares.
+    """Return the share of random pairs of recordings with different texts: 1 minus the sum of squared shares.
 
     Examples
     --------
@@ -235,15 +238,16 @@ def exchanged_share(
     own, elsewhere : int
         Recordings that point at an original of their own speaker (or text), or elsewhere; at least one.
     seen : float
-        Probability that an exchanged file points at all, relative to the others: less than 1 if its original may be
-        none of those that were compared.
+        Probability that an exchanged file points at any original, relative to other files: less than 1 if its original
+        may not be among those compared.
     distinct : float
-        Probability that two exchanged files differ in what is compared, see `distinct_pairs`; the others count as own.
+        Probability that two exchanged files differ in the compared property, see `distinct_pairs`; files that do not
+        differ count as own.
 
     Returns
     -------
     share, low, high : float
-        At most 1.
+        The share and the ends of its interval, at most 1.
 
     References
     ----------
@@ -264,7 +268,7 @@ def exchanged_share(
 def _pointers(
     similarities: Similarities, owners: NDArray[np.integer], least: Mapping[str, float]
 ) -> dict[str, NDArray[np.intp]]:
-    """Return the originals that recordings point at by each source, from a score on."""
+    """Return the originals that recordings point at by each source, given the least score."""
     pointers = {}
     for source in ("cepstra", "levels"):
         scores = robust_scores(getattr(similarities, source))
@@ -281,7 +285,7 @@ def _decide_texts(
     """Return an original of the text that each recording points at, if sources agree."""
     decided = np.full(len(similarities.levels), -1)
     texts = texts or []
-    known = np.flatnonzero(np.array(texts, dtype=bool))  # empty texts are not known
+    known = np.flatnonzero(np.array(texts, dtype=bool))  # empty texts are unknown
     if not len(known):
         return decided
     kinds = _codes([text for text in texts if text])
@@ -313,7 +317,7 @@ def _clearly_largest(
 
 
 def _says_alone(owners: NDArray[np.integer], texts: Sequence[str] | None) -> NDArray[np.bool_]:
-    """Return whether no other speaker says the text of an original; False where texts are not known."""
+    """Return whether no other speaker says the text of an original; False if texts are unknown."""
     if texts is None:
         return np.zeros(len(owners), bool)
     saying: dict[str, set[int]] = {}

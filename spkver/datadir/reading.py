@@ -1,7 +1,8 @@
 """Reading a data directory: in any order, with any line ends; all problems are reported at once.
 
-A folder of recordings becomes a data directory by the names of its folders and files. Entries of wav.scp that are shell
-commands are run only where the caller allows it; each writes a file, which is complete or absent.
+A folder of recordings is converted to a data directory according to the names of its folders and files. Entries of
+wav.scp that are shell commands are run only where the caller allows it; each writes a file, which is complete or
+absent.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def run_pipes(
     commands : mapping
         Utterance to shell command, which ends in "|" and writes audio to its standard output.
     folder : path
-        For ``UTTERANCE.wav`` and the record of the commands. A file is made again only if its command has changed or
-        it was removed.
+        Folder of ``UTTERANCE.wav`` and the record of the commands. A file is made again only if its command has changed
+        or it was removed.
     jobs : int, optional
         Number of commands that run at once.
 
@@ -91,9 +92,10 @@ def read_datadir(
 ) -> DataDir:
     """Read a Kaldi data directory and check that its lists are consistent.
 
-    Lists may be in any order and have Windows line ends. ``utt2spk`` or ``spk2utt`` may be missing, not both. Relative
-    paths in ``wav.scp`` begin at the data directory, the current folder, the folder above the data directory or the one
-    above that, in this order; ``data/SET/wav/...`` of the challenges is also the directory's ``wav/...`` after a move.
+    Lists may be in any order and have Windows line ends. ``utt2spk`` or ``spk2utt`` may be missing, but not both.
+    Relative paths in ``wav.scp`` begin at the data directory, the current folder, the folder above the data directory
+    or the one above that, in this order; ``data/SET/wav/...``, as in the challenges, also stands for the directory's
+    ``wav/...``, in case it was moved.
 
     Parameters
     ----------
@@ -103,22 +105,22 @@ def read_datadir(
         Run entries of ``wav.scp`` that are shell commands (``sph2pipe ... |``). They can do anything: only for trusted
         lists.
     pipes_to : path, optional
-        Folder for the output of these commands, one WAV file an utterance; needed with `allow_pipes`. A file made by
+        Folder for the output of these commands, one WAV file per utterance; required with `allow_pipes`. A file made by
         the same command is reused. Recordings in archives, ``wav.ark:1234``, and utterances that are parts of
         recordings (``segments``) are written there as well.
     jobs : int, optional
         Number of commands that run at once.
     original : DataDir, optional
         The original of this anonymised twin. A twin without ``wav.scp`` has the lists of the original, and its
-        recordings are ``wav/<utterance>.wav``, or with another of `spkver.audio.EXTENSIONS`, as in the VoicePrivacy
+        recordings are ``wav/<utterance>.wav`` (or another of `spkver.audio.EXTENSIONS`), as in the VoicePrivacy
         Challenge.
 
     Raises
     ------
     DataError
-        With all problems: a missing or empty list, files that are not text, ids that are repeated, unknown or cannot
-        name a file, missing audio, lists that contradict each other, a sex other than f or m, shell commands that are
-        not allowed, or that fail.
+        With all problems: a missing or empty list, files that are not text, ids that are repeated, unknown or unfit
+        for names of files, missing audio, lists that contradict each other, a sex other than f or m, shell commands
+        that are not allowed, or that fail.
     """
     folder = Path(path)
     if not folder.is_dir():
@@ -142,7 +144,7 @@ def read_datadir(
         with problems.noted():
             segments = parse_segments(lines, entries, folder / name)
         utterances = segments.keys()
-    if utterances and speakers:  # a missing list is a problem of its own
+    if utterances and speakers:  # a missing list is reported separately
         _note_alone(set(utterances) - speakers.keys(), name, problems)
         _note_alone(speakers.keys() - set(utterances), "the list of speakers", problems)
     sexes: dict[str, str] = {}
@@ -151,7 +153,7 @@ def read_datadir(
         with problems.noted():
             sexes = match_sexes(table, set(speakers.values()), folder / "spk2gender")
     enrolls = None
-    if (folder / "enrolls").exists():  # of VoicePrivacy 2022 with a second column
+    if (folder / "enrolls").exists():  # in VoicePrivacy 2022 the list has a second column
         enrolls = tuple(_table(folder / "enrolls", "utterance", problems))
         _check_known(enrolls, speakers, folder / "enrolls", problems)
     trials = _trials(folder / "trials", speakers, problems)
@@ -179,19 +181,19 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     """Return the data directory of a folder of recordings, without sexes.
 
     Where the folder has sub-folders, the first names the speaker: ``anna/monday/01.wav`` is the utterance
-    ``anna-monday-01`` of ``anna``; names that begin with that of the folder above, as ``anna/anna-01.wav``, do not
+    ``anna-monday-01`` of ``anna``; a name that begins with that of its folder, as in ``anna/anna-01.wav``, does not
     repeat it. If it has none, the speaker is the part before the first separator: ``anna-01.wav`` is the utterance
     ``anna-01`` of ``anna``. In ids white space becomes ``_``, and Unicode is composed (NFC).
 
     Parameters
     ----------
     folder : path
-        Holds recordings (`spkver.audio.EXTENSIONS`), at any depth. Hidden files are ignored; of other files, and of
-        names that may be one speaker, such as Anna and anna, a warning says so.
+        Folder that holds recordings (`spkver.audio.EXTENSIONS`) at any depth. Hidden files are ignored; there is a
+        warning of other files, and of names that may stand for the same speaker, such as Anna and anna.
     target : path
         Folder of the data directory; it is not written here.
     separator : str
-        End of the speaker's name in names of files.
+        Text that ends the speaker's name in file names.
 
     Returns
     -------
@@ -201,7 +203,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     ------
     DataError
         With all problems: no folder, no recordings, recordings both inside and outside of sub-folders, names without
-        a speaker, two files or two speakers of one id.
+        a speaker, two files or two speakers with the same id.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -215,7 +217,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
     problems = Problems(folder)
     recordings: dict[str, Path] = {}
     speakers: dict[str, str] = {}
-    names: dict[str, str] = {}  # of speakers, as they are written
+    names: dict[str, str] = {}  # spelling of each speaker's name
     for path in files:
         if is_flat:
             name, end, _ = path.stem.partition(separator)
@@ -278,20 +280,21 @@ def datadir_of_table(
     Parameters
     ----------
     table : path
-        With a header and a line for each recording; see `evaluation.trials.read_columns`.
+        A table with a header and a line for each recording; see `evaluation.trials.read_columns`.
     target : path
         Folder of the data directory; it is not written here.
     folder : path
-        Where relative paths begin.
+        Folder to which relative paths are relative.
     speaker, path, sex : str
-        Names of columns. Without the last one there are no sexes; words for them are those of `SEXES`.
+        Names of columns. Without the last one there are no sexes; the words for sexes are those of `SEXES`.
     header : sequence of str
         Names of all columns of a table without a header.
 
     Raises
     ------
     DataError
-        With all lines: a blank cell, two recordings of one id, a word that is no sex, a speaker with two.
+        With all lines: a blank cell, two recordings with the same id, an unknown word for a sex, a speaker with two
+        sexes.
     """
     recordings: dict[str, Path] = {}
     speakers: dict[str, str] = {}
@@ -361,7 +364,7 @@ def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) 
     Raises
     ------
     DataError
-        With all problems: speakers missing from the table, words that are no sex.
+        With all problems: speakers missing from the table, unknown words for a sex.
     """
     problems = Problems(file)
     lacking = speakers - table.keys()
@@ -385,7 +388,7 @@ def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) 
 
 
 class _Entries(NamedTuple):
-    """Entries of ``wav.scp`` by utterance: files, shell commands, and where recordings begin in archives, in bytes."""
+    """Entries of ``wav.scp`` by utterance: files, shell commands, and offsets of recordings in archives, in bytes."""
 
     files: dict[str, str]
     pipes: dict[str, str]
@@ -407,7 +410,7 @@ def _sorted_entries(entries: Mapping[str, str]) -> _Entries:
 
 
 def _note_alone(utterances: Collection[str], name: str, problems: Problems) -> None:
-    """Report utterances that are in one list only."""
+    """Report utterances that are only in one of two lists."""
     if utterances:
         text = f"{len(utterances)} utterances of {name} are not in the other list: {few(utterances, repr)}"
         problems.add(text, remedy="add them to the other list, or remove them from this one")
@@ -428,7 +431,7 @@ def _check_entries(
 
 
 def _audio_below(folder: Path) -> tuple[list[Path], str]:
-    """Return the recordings in a folder, by their paths in it, and a text that names its other files, or ""."""
+    """Return the recordings in a folder, by relative path, and a text that names other files, or ""."""
     files = []
     ignored = []
     for path in files_below(folder):
@@ -450,7 +453,7 @@ def _audio_below(folder: Path) -> tuple[list[Path], str]:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Return the files in a folder at any depth, sorted and without hidden ones, by their paths in it."""
+    """Return the files in a folder at any depth, by relative path, sorted and without hidden ones."""
     files = []
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
@@ -465,7 +468,7 @@ def _run(item: tuple[str, str], folder: Path, current: Path) -> tuple[str, DataE
     try:
         with atomic_path(path) as temporary:
             with temporary.open("wb") as output:
-                # the caller allowed the commands of the list; the folder of a worker is another
+                # the caller allowed these commands; a worker may run in another folder
                 run_command(command.rstrip().removesuffix("|"), output=output, folder=current)
             try:
                 audio_header(temporary)
@@ -482,7 +485,7 @@ def _run(item: tuple[str, str], folder: Path, current: Path) -> tuple[str, DataE
 def _cut_archives(
     parts: Mapping[str, tuple[Path, int]], folder: Path, *, jobs: int | None
 ) -> dict[str, Path]:
-    """Write the recordings at places of archives, in bytes, to files of their own; equal files stay as they are."""
+    """Write the recordings at byte offsets of archives to separate files; equal files are not touched."""
     problems = Problems()
     cut = partial(caught, function=partial(_cut, folder=folder))
     results = Work(jobs).map(cut, parts.items(), description="archives of audio", total=len(parts))
@@ -499,7 +502,7 @@ def _cut(item: tuple[str, tuple[Path, int]], folder: Path) -> Path:
         if head.startswith(b"RIFF"):
             size = 8 + int.from_bytes(head[4:], "little")
         elif head.startswith(b"AUDIO"):
-            # as kaldiio writes other formats: size of the size, size, file
+            # kaldiio's form for formats other than WAV: bytes that the size takes, size, file
             start += 6
             file.seek(start)
             size = int.from_bytes(file.read(head[5]), "little")
@@ -536,7 +539,7 @@ def _own_recordings(folder: Path) -> dict[str, Path]:
 
 
 def _table(path: Path, form: str, problems: Problems, *, needed: bool = False) -> dict[str, str]:
-    """Return the rest of the line of each id; nothing if the list is wrong, or missing and not needed."""
+    """Return the rest of the line of each id; empty if the list is wrong, or missing and not required."""
     if not needed and not path.exists():
         return {}
     try:
@@ -616,7 +619,7 @@ def _find_audio(folder: Path, entries: Mapping[str, str], problems: Problems) ->
         tried = [base / path for base in bases]
         if path.is_absolute():
             tried = [path]
-        # the directory's own file, moved or not: before files elsewhere
+        # the directory's own file, moved or not, takes precedence over files elsewhere
         if path.parent.name == "wav":
             tried.insert(int(path.is_absolute()), folder / "wav" / path.name)
         there = next((candidate for candidate in tried if is_file(candidate)), None)

@@ -1,4 +1,4 @@
-"""Utterances that are parts of recordings: ``segments`` of a Kaldi data directory, cut into files."""
+"""Utterances that are parts of recordings: ``segments`` of a Kaldi data directory are cut into files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spkbase.work import Work
 from spkver.audio import read_audio, write_audio
 from spkver.datadir.directory import file_stem
 
-_OVERSHOOT = 0.5  # s by which a part may exceed its recording, as in Kaldi
+_OVERSHOOT = 0.5  # seconds by which a part may exceed its recording, as in Kaldi
 
 
 class Segment(NamedTuple):
@@ -30,12 +30,13 @@ class Segment(NamedTuple):
 def parse_segments(
     lines: Mapping[str, str], recordings: Collection[str], path: Path
 ) -> dict[str, Segment]:
-    """Return the segment of each utterance, from the rest of its line, ``recording start end``; -1 is the last end.
+    """Return the segment of each utterance, from the rest of its line, ``recording start end``; an end of -1 is that of
+    the recording.
 
     Raises
     ------
     DataError
-        With all lines that are not such, or name no recording.
+        With all lines that are malformed or name an unknown recording.
     """
     problems = Problems(path)
     segments = {}
@@ -67,7 +68,7 @@ def cut_segments(
     *,
     jobs: int | None = None,
 ) -> dict[str, Path]:
-    """Write each utterance into a WAV file of its own; equal files stay as they are.
+    """Write each utterance into a separate WAV file; equal files are not touched.
 
     Raises
     ------

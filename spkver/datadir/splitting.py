@@ -1,4 +1,4 @@
-"""A data directory split into training set, enrolment and trials, by stated rules and a seed.
+"""Splits a data directory into training set, enrolment and trials, by fixed rules and a seed.
 
     NAME_train                                  training speakers, all of their utterances
     NAME_test_enrolls                           test speakers, some utterances of each
@@ -7,13 +7,13 @@
 
 Rules
 -----
-1. A speaker with too few utterances for enrolment and trials is a training speaker.
-2. A share of the other speakers of each sex is drawn for training: no speaker is both in training and in test.
-3. Some utterances of each test speaker are drawn for enrolment; all others are trial utterances.
-4. Every enrolled speaker is compared with every trial utterance of the same sex; with all if no sex is known.
+1. A speaker with too few utterances for enrolment and trials is a training speaker. 2. A share of the other speakers of
+each sex is drawn for training: no speaker is both in training and in test. 3. Some utterances of each test speaker are
+drawn for enrolment; all others are trial utterances. 4. Every enrolled speaker is compared with every trial utterance
+of the same sex; or with all trial utterances if no sex is known.
 
 A draw depends only on the seed and on the id of a speaker or an utterance, so further speakers do not change the order
-of the others, and an anonymised twin is split as its original.
+of the others, and an anonymised twin is split like its original.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spkbase.showing import one_line
 from spkver.datadir.directory import DataDir, unfit_id
 
 _SEXES = {"f": "women", "m": "men"}
-MIXED = "mixed"  # end of the name of a list of trials across the sexes
+MIXED = "mixed"  # ending of the name of a list of trials across the sexes
 SEXES_POOLED = (
     "sexes are not known, so women and men are pooled: trials across the sexes are easier for an attacker, and EERs "
     "mostly lower than within one sex (give them by spkver datadir --sexes)"
@@ -47,9 +47,9 @@ class SplitRules:
     Attributes
     ----------
     training_share : float
-        Share of the speakers of each sex, rounded, at least one.
+        Share of the speakers of each sex that is used for training; the number is rounded and at least one.
     enrolment_utterances : int
-        Number for each test speaker.
+        Number of enrolment utterances of each test speaker.
     seed : int
         Seed of all draws.
     """
@@ -103,12 +103,12 @@ def split_datadir(
     Parameters
     ----------
     datadir : DataDir
-        With the sexes of its speakers, or none: then there is one list of trials, "mixed", and a note. Its lists of
-        enrolment and trials are not used.
+        The data directory. It has the sexes of all speakers or none; without sexes there is one list of trials,
+        "mixed", and a note. Its own lists of enrolment and trials are not used.
     output : path
         Folder of the new data directories; nothing is written here.
     name : str
-        Prefix of their names.
+        Beginning of their names.
     rules : SplitRules, optional
 
     Returns
@@ -159,9 +159,9 @@ def split_datadir(
 
 
 def drop_missing(datadir: DataDir, twin: DataDir) -> tuple[DataDir, list[str]]:
-    """Return the part of a data directory that its anonymised twin has too, without lists, and the ids of the rest.
+    """Return the part of a data directory that is also in its anonymised twin, without lists, and the ids of the rest.
 
-    If the twin has fewer than half of them, nothing is left out: then its names are others.
+    If the twin has fewer than half of the utterances, nothing is left out: its names must then follow another scheme.
     """
     ending = common_ending(datadir.speakers, twin)
     kept = [utterance for utterance in datadir.recordings if utterance + ending in twin.recordings]
@@ -184,7 +184,7 @@ def check_suffix(suffix: str) -> None:
         raise ConfigError(f"suffix={suffix!r}: expected an underscore and a name", remedy=remedy)
     if _TAKEN.fullmatch(suffix):
         raise ConfigError(
-            f"suffix={suffix!r}, with which names of original sets end", remedy=remedy
+            f"suffix={suffix!r}, is also an ending of names of original sets", remedy=remedy
         )
 
 
@@ -208,16 +208,17 @@ def full_cross(models: Iterable[str], datadir: DataDir) -> Key:
 
 
 def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
-    """Return an anonymised data directory split as its original was.
+    """Split an anonymised data directory in the same way as its original.
 
     Parameters
     ----------
     split : Split
         Split of the original.
     twin : DataDir
-        With the same utterances of the same speakers; their names may have one ending more, such as ``_anon``.
+        The twin, with the same utterances of the same speakers; their names may have one additional ending, such as
+        ``_anon``.
     suffix : str
-        End of the names of its parts.
+        Suffix of the names of its parts.
 
     Raises
     ------
@@ -248,7 +249,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     ]
     if moved:
         problems.add(
-            f"{len(moved)} utterances of other speakers than in the original: {few(moved, repr)}"
+            f"{len(moved)} utterances have another speaker than in the original: {few(moved, repr)}"
         )
     problems.raise_if_any()
     notes = []
@@ -276,7 +277,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
 
 
 def draw_order(ids: Iterable[str], seed: int, kind: str) -> list[str]:
-    """Return ids in an order that depends only on the seed, their kind and each id; the first are drawn."""
+    """Return ids in an order that depends only on the seed, their kind and each id; the first ones count as drawn."""
     return sorted(ids, key=lambda name: (stream(seed, "split", kind, name).random(), name))
 
 
@@ -291,7 +292,7 @@ def part_of(datadir: DataDir, path: Path, utterances: Iterable[str]) -> DataDir:
 
 
 def _groups(datadir: DataDir) -> Mapping[str, str]:
-    """Return a word for the speakers of each sex, or of all where no sex is known."""
+    """Return the speakers of each sex, or all speakers if no sex is known, by a word for them."""
     if datadir.sexes:
         return _SEXES
     return {MIXED: "speakers"}

@@ -15,16 +15,16 @@ from spkbase.work import Work
 from spkver.audio import audio_header, open_audio, read_audio
 from spkver.datadir.directory import DataDir
 
-_PART = 2048  # samples from the middle that are compared
-_FEW_VALUES = 8  # a part with no more than so many different samples is silence
+_PART = 2048  # number of samples compared, from the middle
+_FEW_VALUES = 8  # a part with no more distinct values counts as silence
 
 
 def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = None) -> None:
     """Check that an anonymised data directory holds the utterances of the original, and none of its audio.
 
-    Original audio is found under any utterance: recordings of the same number of samples are compared
-    by 2048 samples in their middle, to 16 bits. Of each file the header and these samples are read. Durations may
-    differ, see `duration_changes`.
+    Original audio is found under any name: recordings with the same number of samples are compared by 2048 samples from
+    their middle, to 16 bits. Only the header and these samples of each file are read. Durations may differ, see
+    `duration_changes`.
 
     Parameters
     ----------
@@ -49,9 +49,7 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
     shared = sorted(theirs & ours)
     moved = [name for name in shared if original.speakers[name] != anonymised.speakers[name]]
     if moved:
-        text = (
-            f"{len(moved)} utterances of other speakers than in {original.path}: {few(moved, repr)}"
-        )
+        text = f"{len(moved)} utterances have another speaker than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
     paths = [original.recordings[utterance] for utterance in shared]
     paths += [anonymised.recordings[utterance] for utterance in shared]
@@ -59,7 +57,7 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
         partial(caught, function=_digest), paths, description="comparing with the original"
     )
     digests = list(problems.sift(enumerate(results)).values())
-    if len(digests) == len(paths):  # else files that cannot be read come first
+    if len(digests) == len(paths):  # otherwise unreadable files are reported first
         _check_copies(shared, digests[: len(shared)], digests[len(shared) :], problems)
     problems.raise_if_any()
 
@@ -67,18 +65,18 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
 def duration_changes(
     original: Sequence[Path], anonymised: Sequence[Path], *, jobs: int | None = None
 ) -> NDArray[np.float64]:
-    """Return the change of duration of each recording, as a share of its original duration; headers alone are read.
+    """Return the change of duration of each recording, as a share of its original duration; only headers are read.
 
     Parameters
     ----------
     original, anonymised : sequence of n paths
-        File i of one belongs to file i of the other.
+        Files in the same order on both sides.
     jobs : int, optional
 
     Returns
     -------
     ndarray of float64 of shape (n,)
-        -0.5 if half of the duration is left, 1 if it is doubled.
+        Relative changes: -0.5 if the duration is halved, 1 if it is doubled.
 
     Raises
     ------
@@ -97,7 +95,7 @@ def read_part(path: Path, start: int, count: int) -> NDArray[np.int16]:
         with open_audio(path) as file:
             file.seek(start)
             samples = file.read(count, dtype="float32", always_2d=True)[:, 0]
-    except DataError:  # a codec that cannot seek, such as shorten, or broken
+    except DataError:  # broken, or with a codec that cannot seek, such as shorten
         samples = read_audio(path, channel=0).samples[start : start + count]
     integers: NDArray[np.int16] = np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.int16)
     return integers
@@ -126,7 +124,7 @@ def _check_copies(
 
 
 def _digest(path: Path) -> str | None:
-    """Return a digest of length and middle, or of all where that is silent; None for silence."""
+    """Return a digest of length and middle, or of all samples if the middle is silent; None for silence."""
     header = audio_header(path)
     part = read_part(path, max(0, header.n_samples // 2 - _PART // 2), _PART)
     if _is_silent(part):
@@ -137,5 +135,5 @@ def _digest(path: Path) -> str | None:
 
 
 def _is_silent(samples: NDArray[np.int16]) -> bool:
-    few = samples[: 8 * _FEW_VALUES]  # mostly enough to see that it is not
+    few = samples[: 8 * _FEW_VALUES]  # usually enough to see that a part is not silence
     return len(set(few.tolist())) <= _FEW_VALUES and len(np.unique(samples)) <= _FEW_VALUES

@@ -1,10 +1,10 @@
-"""Extractors: recordings in, one vector an utterance out.
+"""Extractors: recordings in, one vector per utterance out.
 
 `open_extractor` takes a name of the table `EXTRACTORS`, or a plug-in: an ONNX file, a function, a command or
 precomputed vectors. `embed` and `embed_directory` return the `Embeddings` of a data directory. The front ends of
 networks are functions of arrays, `kaldi_filterbanks` and `mel_spectra`; `campplus_graph` and `ge2e_graph` build ONNX
 files from published weights. `prosody_vector` measures pitch and rhythm only, `session_vector` noise and channel only,
-`property_vector` what is no voice.
+`property_vector` properties other than the voice.
 """
 
 from spkver.extractors.cues import PROSODY, energy_contour, prosody_vector, session_vector

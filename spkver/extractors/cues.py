@@ -1,13 +1,13 @@
 """Extractors that use no voice timbre: prosody, and the recording session.
 
-The prosody vector holds pitch height and movement, rhythm, and the alternation of voice and pauses; no timbre, no
-level. Every statistic is standardised: its typical value is subtracted, and it is divided by its typical spread, both
-rounded from 251 speakers of read English (LibriSpeech). A statistic that cannot be measured, such as the pitch of a
-recording without voice, counts as typical: 0.
+The prosody vector holds pitch height and movement, rhythm, and the alternation of voice and pauses, but neither timbre
+nor level. Every statistic is standardised: its typical value is subtracted, and it is divided by its typical spread,
+both rounded from 251 speakers of read English (LibriSpeech). A statistic that cannot be measured, such as the pitch of
+a recording without voice, counts as typical: 0.
 
-The session vector describes noise and channel in the frames without speech. How well it recognises speakers is no
-property of voices: it shows what the corpus reveals, because each speaker was recorded in another room and over another
-channel.
+The session vector describes noise and channel in the frames without speech. How well it recognises speakers is not a
+property of voices: it shows how much a corpus reveals in which each speaker was recorded in a different room and over a
+different channel.
 
 References
 ----------
@@ -37,7 +37,7 @@ from spkver.extractors.protocol import (
 )
 from spkver.features import FRAME_SHIFT, PitchTrack, rapt_track, snr_vad
 
-_WINDOW = 0.025  # s that are measured
+_WINDOW = 0.025  # length in seconds of a measured frame
 _LOUD = 0.95  # quantile of the frames' energies
 
 PROSODY: dict[str, tuple[float, float]] = {
@@ -94,30 +94,36 @@ Pitch is in semitones above 100 Hz, changes in semitones or dB a frame of 10 ms,
 dB below the 95th percentile, counts a second, lengths as natural logarithms of seconds.
 """
 
-_REFERENCE = 100.0  # Hz
-_SOUND_DB = 35.0  # below the loud frames: sound
-_PAUSE = 15  # frames without sound: a pause, shorter ones are parts of consonants
-_HOLE = 2  # frames that end no stretch
-_SMOOTHING = 5  # frames of the envelope that has the syllables
+_REFERENCE = 100.0  # Hz, reference of pitch
+_SOUND_DB = 35.0  # frames less than this far below the loud frames have sound
+_PAUSE = (
+    15  # at least this many frames without sound are a pause; shorter gaps are parts of consonants
+)
+_HOLE = 2  # gaps of up to this many frames do not end a voiced stretch
+_SMOOTHING = 5  # frames over which the envelope is smoothed to find syllables
 _DIP = 2.0  # dB by which the envelope falls between syllables
-_LEAST = 5  # frames that a statistic of pitch needs
+_LEAST = 5  # fewest frames for a statistic of pitch
 
 N_BANDS = 32
 _SCALE = 8192.0  # the detector's sample unit is a quarter of a 16-bit step
-_EDGE = 3  # frames next to speech, where it still reverberates
-_LEAST_OF_SESSION = 20  # frames of silence; where there are fewer, the quietest
-_SHARE = 0.1  # of all frames, at least, where the quietest are taken
-_ABOVE = 10.0  # dB above the quietest tenth of the silence: breath, and speech that was missed
-_FLOOR = 1e-13  # of power: -130 dB
-_FALL = 20.0  # dB below the highest band: beyond the bandwidth
+_EDGE = 3  # frames next to speech that are skipped because of reverberation
+_LEAST_OF_SESSION = 20  # fewest frames of silence; if there are fewer, the quietest frames are used
+_SHARE = 0.1  # share of all frames that are used when the quietest are taken
+_ABOVE = (
+    10.0  # dB above the quietest tenth of the silence; louder frames are breath or missed speech
+)
+_FLOOR = 1e-13  # least power, -130 dB
+_FALL = 20.0  # bands this many dB below the highest one are beyond the bandwidth
 # typical values and spreads over recordings, in dB, of the means of the bands and of their deviations
 _MIDDLE = -97.0
 _SPREAD = 14.0
 _DEVIATION = 4.5
 _OF_DEVIATIONS = 1.5
-_FRAMES_OF_SESSION = 8192  # at a time, so that memory does not grow with the recording
+_FRAMES_OF_SESSION = (
+    8192  # number of frames processed at a time, so that memory does not grow with the recording
+)
 
-_VERSION = 1  # changes with the numbers
+_VERSION = 1  # must change whenever the numbers do
 
 
 @one_blas_thread()
@@ -133,8 +139,8 @@ def prosody_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (D,)
-        As `PROSODY` names them, each minus its typical value, divided by its spread, clipped to [-10, 10]; always
-        finite.
+        Statistics in the order of `PROSODY`, each minus its typical value, divided by its spread, clipped to [-10, 10];
+        always finite.
     """
     measured = prosody_statistics(rapt_track(samples, rate), energy_contour(samples, rate))
     vector = np.array(
@@ -162,7 +168,7 @@ def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[s
     sound = np.flatnonzero(level > -_SOUND_DB)
     if not len(sound):
         return {}
-    kept = slice(sound[0], sound[-1] + 1)  # silence around the utterance says nothing
+    kept = slice(sound[0], sound[-1] + 1)  # silence around the utterance is uninformative
     level = np.maximum(level[kept], -60.0)
     hertz = track.hertz[kept]
     strength = track.strength[kept]
@@ -180,7 +186,7 @@ def prosody_statistics(track: PitchTrack, energy: NDArray[np.float64]) -> dict[s
 
 
 def energy_contour(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
-    """Return the energy of frames of 25 ms centred on every 10th ms, in dB; -200 of silence.
+    """Return the energy of frames of 25 ms centred on every 10th ms, in dB; -200 for silence.
 
     Parameters
     ----------
@@ -215,8 +221,8 @@ def session_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     -------
     ndarray of shape (2 N_BANDS + 4,)
         Mean and deviation of the log spectrum in bands of equal width from 0 to half the rate; level of all bands;
-        bandwidth, up to the last band within 20 dB of the strongest one; mean of the samples against their deviation
-        (an offset of the converter); share of samples that are exactly 0. Always finite.
+        bandwidth, up to the last band within 20 dB of the strongest one; ratio of the mean of the samples to their
+        deviation (an offset of the converter); share of samples that are exactly 0. Always finite.
     """
     spectra = band_levels(samples, rate)
     quiet = silence(samples, rate, spectra)
@@ -224,15 +230,21 @@ def session_vector(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     waves = _frames(samples, rate)[quiet]
     means = noise.mean(axis=0)
     deviations = noise.std(axis=0)
-    within = np.flatnonzero(means > means.max() - _FALL)
-    others = [
-        (means.mean() - _MIDDLE) / _SPREAD,
-        4 * (within[-1] + 1) / N_BANDS - 2,
-        np.clip(waves.mean() / (waves.std() + 1e-9), -5, 5),
-        10 * np.mean(waves == 0),
+    level = means.mean()
+    n_bands = np.flatnonzero(means > means.max() - _FALL)[-1] + 1  # up to the last strong band
+    offset = waves.mean() / (waves.std() + 1e-9)
+    silent_share = np.mean(waves == 0)
+    scaled = [
+        (means - _MIDDLE) / _SPREAD,
+        (deviations - _DEVIATION) / _OF_DEVIATIONS,
+        [
+            (level - _MIDDLE) / _SPREAD,
+            4 * n_bands / N_BANDS - 2,
+            np.clip(offset, -5, 5),
+            10 * silent_share,
+        ],
     ]
-    parts = (means - _MIDDLE) / _SPREAD, (deviations - _DEVIATION) / _OF_DEVIATIONS, others
-    clipped: NDArray[np.float64] = np.clip(np.concatenate(parts), -10, 10)
+    clipped: NDArray[np.float64] = np.clip(np.concatenate(scaled), -10, 10)
     return clipped
 
 
@@ -244,8 +256,8 @@ def silence(samples: NDArray[Any], rate: int, spectra: NDArray[Any]) -> NDArray[
     samples : ndarray of shape (n,)
     rate : int [Hz]
     spectra : ndarray of shape (T, B) [dB]
-        See `band_levels`. Of the silent frames, those at most 10 dB above their quietest tenth are used. If they are
-        fewer than 20, the quietest tenth of all frames is used instead, at least 20 frames where there are as many.
+        See `band_levels`. Of the silent frames, those at most 10 dB above their quietest tenth are used. If there are
+        fewer than 20, the quietest tenth of all frames is used instead, but at least 20 frames if there are as many.
     """
     signal = (np.asarray(samples, np.float32) * np.float32(_SCALE),)
     noise = (np.random.default_rng(0).standard_normal(len(samples), dtype=np.float32),)
@@ -285,7 +297,7 @@ def band_levels(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     length = fft.next_fast_len(max(window, 2 * N_BANDS), real=True)
     views = _frames(np.asarray(samples, np.float64), rate)
     shape = np.hanning(window)
-    edges = np.arange(N_BANDS) * (length // 2) // N_BANDS + 1  # without the mean
+    edges = np.arange(N_BANDS) * (length // 2) // N_BANDS + 1  # skip the lowest bin, the mean
     levels = []
     for first in range(0, len(views), _FRAMES_OF_SESSION):
         frames = views[first : first + _FRAMES_OF_SESSION]
@@ -359,7 +371,7 @@ def _turns(voiced: NDArray[np.bool_], sound: NDArray[np.bool_]) -> dict[str, flo
 def _loudness(
     level: NDArray[Any], voiced: NDArray[np.bool_], strength: NDArray[Any]
 ) -> dict[str, float]:
-    """Return statistics of the energy of frames with sound, below the loud ones, and of the periodicity of voice."""
+    """Return statistics of the energy of frames with sound relative to the loud ones, and of the periodicity."""
     sounding = level > -_SOUND_DB
     values = level[sounding]
     changes = np.diff(level)[sounding[1:] & sounding[:-1]]
@@ -417,7 +429,7 @@ def _modulations(level: NDArray[Any]) -> dict[str, float]:
 
 
 def _stretches(frames: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the first frame of each run of true values, and the first one after the run."""
+    """Return the first frame of each run of true values, and the first frame after it."""
     edges = np.flatnonzero(np.diff(np.pad(frames.astype(np.int8), 1)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 

@@ -1,7 +1,7 @@
-"""Vectors of a data directory: one an utterance, in a file that records how they were made.
+"""Vectors of a data directory: one per utterance, in a file that records how they were made.
 
 While vectors are extracted, those that are finished are kept in a file next to the output, each with the checksum of
-its recording: a run that was killed extracts only the rest, and so does one after a recording was replaced or removed.
+its recording: a run that was killed, or a run after recordings were replaced, extracts only the missing ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def embed(
     work: Work = ALL_CORES,
     verbose: bool = True,
 ) -> Embeddings:
-    """Extract the vector of each utterance of a data directory by an extractor's name, and write them to a file.
+    """Extract the vectors of a data directory by a named extractor, one per utterance, and write them to a file.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def embed(
     extractor : str
         A name, or a plug-in; see `open_extractor`.
     destination : path
-        An HDF5 file (``.h5``) or an npz; see `embed_directory`. What shell commands of wav.scp write lies beside it
-        until all vectors are there.
+        An HDF5 file (``.h5``) or an npz; see `embed_directory`. The output of shell commands in wav.scp is kept beside
+        it until all vectors are extracted.
     settings : ExtractorSettings, optional
         Windows and sampling rate.
     allow_pipes : bool
@@ -75,7 +75,7 @@ def embed(
     Raises
     ------
     ConfigError, DataError
-        As `open_extractor`, `spkver.datadir.read_datadir` and `embed_directory`.
+        As in `open_extractor`, `spkver.datadir.read_datadir` and `embed_directory`.
     """
     path = Path(destination)
     check_output(path)
@@ -114,9 +114,9 @@ def embed_directory(
     work : Work
         Worker processes; the result does not depend on their number.
     quiet : bool
-        Do not warn of recordings that are resampled, nor tell that all vectors are there.
+        Neither warn of resampled recordings nor log that all vectors exist already.
     most_lacking : float
-        Share of the recordings that may have no vector: the file is then written without them.
+        Largest share of the recordings that may lack a vector; the file is then written without them.
     verbose : bool
         Whether to show progress.
 
@@ -129,8 +129,8 @@ def embed_directory(
     ConfigError
         If the file's extension is not one of these.
     DataError
-        With all recordings at once: before the start those that are unreadable, too short or of several channels; at
-        the end those without a vector, and then nothing is written, unless they are few enough.
+        With all recordings at once: before the start, those that are unreadable, too short or have several channels; at
+        the end, those without a vector, in which case nothing is written unless they are few enough.
     """
     path = Path(destination)
     check_output(path)
@@ -169,7 +169,7 @@ def embed_directory(
 
 
 def check_output(path: Path) -> None:
-    """Check that vectors can be written to a file of this name; ConfigError where they cannot."""
+    """Check that vectors can be written to a file of this name; raise a ConfigError if they cannot."""
     if path.suffix not in SUFFIXES:
         raise ConfigError(
             f"no format of embeddings is known for {path.suffix!r}",
@@ -194,7 +194,7 @@ def _check_recordings(
 
 
 def _digests(recordings: Mapping[str, Path], extractor: Extractor, work: Work) -> dict[str, str]:
-    """Return the checksum of each recording; empty where the extractor reads no audio."""
+    """Return the checksum of each recording; empty if the extractor reads no audio."""
     if not extractor.extraction.reads_audio:
         return dict.fromkeys(recordings, "")
     digests = work.map(file_digest, recordings.values())
@@ -228,13 +228,13 @@ def _finished_vectors(
 
 
 def _check_dimensions(vectors: Mapping[str, NDArray[np.floating]]) -> None:
-    """Refuse vectors that are not of one dimension."""
+    """Refuse vectors of different dimensions."""
     first = min(vectors)
     others = [name for name, vector in vectors.items() if vector.shape != vectors[first].shape]
     if others:
         got = f"{len(vectors[first])} for {first} and {len(vectors[others[0]])} for {few(others)}"
         raise DataError(
-            f"expected vectors of one dimension, got {got}", remedy="correct the extractor"
+            f"expected vectors of the same dimension, got {got}", remedy="correct the extractor"
         )
 
 
@@ -273,7 +273,7 @@ def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
             )
     if wanted is None and len(rates) > 1:
         logger.warning(
-            "recordings have several sampling rates: %s Hz; a given rate resamples them to one",
+            "recordings have several sampling rates: %s Hz; give a rate to resample them to one",
             sorted(rates),
         )
     if wanted is None:
@@ -282,7 +282,7 @@ def _warn_of_rates(rates: Counter[int], wanted: int | None) -> int:
 
 
 def _origin(path: Path) -> str:
-    """Return the digest of what the vectors of a file were made from; empty if it is missing, foreign or damaged."""
+    """Return the recorded digest of the inputs of a file of vectors; empty if it is missing, foreign or damaged."""
     try:
         if path.suffix == ".npz":
             return str(json.loads(str(read_npz(path, "attributes")["attributes"]))["origin"])

@@ -1,10 +1,11 @@
 """The extractor of phone durations: how long a speaker holds each sound, relative to the speaking rate.
 
-Anonymisers that change the timbre alone keep durations. A phone recogniser (PocketSphinx, whose English model is used
-for all languages) cuts a recording into phones; no words are recognised. The log duration of each occurrence, minus
-the typical one of its phone and the mean of the recording, is averaged over the n occurrences of a phone, and shrunk by
-n / (n + 1), so that a phone that does not occur counts as typical: 0. The last number is the mean of the recording, its
-rate. The cosine of such vectors is the measure rho1 of [1], of relative log durations in place of durations.
+Anonymisers that change only the timbre keep durations. A phone recogniser (PocketSphinx, whose English model is used
+for all languages) cuts a recording into phones; no words are recognised. The log duration of each occurrence, minus the
+typical one of its phone and the mean of the recording, is averaged over the n occurrences of a phone, and shrunk by n /
+(n + 1), so that a phone that does not occur counts as typical: 0. The last number is the mean over the recording, which
+reflects the speaking rate. The cosine of such vectors is the measure rho1 of [1], with relative log durations in place
+of durations.
 
 References
 ----------
@@ -47,10 +48,10 @@ PHONES: dict[str, float] = {
 speakers of read English (LibriSpeech)."""
 
 _SPREAD = 0.4  # typical standard deviation of log durations
-_SPREAD_OF_RATES = 0.1  # typical one of recordings
-_PRIOR = 1.0  # occurrences
+_SPREAD_OF_RATES = 0.1  # typical standard deviation of the means of recordings
+_PRIOR = 1.0  # number of occurrences that the prior counts as
 _SEARCH = {"lw": 2.0, "pip": 0.3, "beam": 1e-20, "pbeam": 1e-20}
-_VERSION = 1  # changes with the numbers
+_VERSION = 1  # must change whenever the numbers do
 
 
 def duration_vector(phones: Iterable[tuple[str, int]]) -> NDArray[np.float64]:
@@ -64,7 +65,7 @@ def duration_vector(phones: Iterable[tuple[str, int]]) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64 of shape (P + 1,)
-        In the order of `PHONES`, then the rate; each divided by a typical deviation.
+        Values in the order of `PHONES`, then the rate, each divided by a typical deviation.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def duration_vector(phones: Iterable[tuple[str, int]]) -> NDArray[np.float64]:
 def recognise_phones(samples: NDArray[np.floating]) -> list[tuple[str, int]]:
     """Return the phones of a signal at 16 kHz with their lengths in frames of 10 ms, pauses and noises among them."""
     decoder = _phone_decoder()
-    decoder.reinit_feat()  # else means of the previous recording would change the phones
+    decoder.reinit_feat()  # otherwise means of the previous recording would affect the phones
     decoder.start_utt()
     integers = np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2")
     decoder.process_raw(integers.tobytes(), full_utt=True)
@@ -108,7 +109,7 @@ def open_durations(rest: str, settings: ExtractorSettings) -> Extraction:
         raise ConfigError(f"expected durations, got durations:{rest}")
     settings.check_rate()
     if settings.windows():
-        raise ConfigError("it takes no window: phones of a whole recording are counted")
+        raise ConfigError("it takes no window: it uses the phones of whole recordings")
     imported("pocketsphinx", "pocketsphinx")
     record = {"durations": _VERSION, "pocketsphinx": library_version("pocketsphinx")}
     embed = partial(extract_each, function=_embed, rate=RATE, shortest=SHORTEST)

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from spkver.features import kaldi_banks, kaldi_filters
 
 Window = Literal["povey", "hamming"]
-_SCALE = 32768.0  # Kaldi's samples are 16-bit steps
+_SCALE = 32768.0  # full scale of Kaldi's samples, in 16-bit steps
 _LOWEST = 20.0  # Hz
-_WINDOW = 0.025  # s
-_SHIFT = 0.010  # s
-# samples, of the mel spectra
+_WINDOW = 0.025  # seconds
+_SHIFT = 0.010  # seconds
+# window and shift of the mel spectra, in samples
 _FFT = 400
 _HOP = 160
-_FRAMES = 4096  # at a time, so that memory does not grow with the recording
+_FRAMES = (
+    4096  # number of frames processed at a time, so that memory does not grow with the recording
+)
 
 
 def kaldi_filterbanks(
@@ -32,14 +34,14 @@ def kaldi_filterbanks(
 ) -> NDArray[Any]:
     """Return Kaldi's log mel filterbanks, with their mean over time removed.
 
-    Frames of 25 ms every 10 ms, none beyond the ends (snip_edges), no dither; in each the mean removed, pre-emphasis
-    0.97, a window; power of a Fourier transform of the next power of two; triangles on the scale 1127 ln(1 + f / 700)
-    from 20 Hz to half the rate; natural logarithm, floored at 2^-23.
+    Frames of 25 ms every 10 ms, none beyond the ends (snip_edges), no dither; in each frame the mean is removed, then
+    pre-emphasis 0.97 and a window are applied; power of a Fourier transform with the next power of two; triangles on
+    the scale 1127 ln(1 + f / 700) from 20 Hz to half the rate; natural logarithm, floored at 2^-23.
 
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Full scale 1, at least 25 ms; float32 or float64, in which is computed.
+        Full scale 1, at least 25 ms; float32 or float64, which is the type of the computation.
     rate : int [Hz]
     n_mels : int
     shape : {"povey", "hamming"}
@@ -74,7 +76,7 @@ def mel_spectra(samples: NDArray[Any], *, rate: int = 16000, n_mels: int = 40) -
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Full scale 1, at 16 kHz; float32 or float64, in which is computed.
+        Full scale 1, at 16 kHz; float32 or float64, which is the type of the computation.
     rate : int [Hz]
     n_mels : int
 
@@ -92,7 +94,7 @@ def mel_spectra(samples: NDArray[Any], *, rate: int = 16000, n_mels: int = 40) -
 
 def slaney_filters(*, rate: int, n_fft: int, n_mels: int) -> NDArray[np.float64]:
     """Return triangles of equal area on Slaney's mel scale, shape (n_mels, n_fft // 2 + 1)."""
-    knee = 1000.0  # Hz: linear below, logarithmic above
+    knee = 1000.0  # Hz; the scale is linear below and logarithmic above
     octave = np.log(6.4) / 27
     top = rate / 2 * 3 / 200
     if rate / 2 > knee:

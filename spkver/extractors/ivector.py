@@ -1,4 +1,4 @@
-"""The extractor ``ivector:FOLDER``: i-vectors of what ``spkver train --system ivector`` trained.
+"""The extractor ``ivector:FOLDER``: i-vectors of a system trained by ``spkver train --system ivector``.
 
     FOLDER/config.yaml    features, and the seed of their dither
     FOLDER/gmm/ubm.h5     universal background model
@@ -25,7 +25,7 @@ from spkver.features import FeatureConfig, Frames, extract_batch, post_process
 from spkver.mixture import GaussianMixture, accumulate_statistics, read_ubm
 from spkver.vectors import TotalVariability, extract_ivectors, read_total_variability
 
-_BATCH = 32  # recordings in one task
+_BATCH = 32  # number of recordings in a task
 
 
 def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
@@ -34,10 +34,11 @@ def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
     Raises
     ------
     ConfigError
-        If the folder holds none, or there is a setting: whole recordings at the rate of the features are used.
+        If the folder holds no such system, or there is a setting: whole recordings at the rate of the features are
+        used.
     """
     if settings != ExtractorSettings():
-        raise ConfigError("it has the rate it was trained at and no windows", remedy="give none")
+        raise ConfigError("it uses the rate of its training and no windows", remedy="give none")
     files = {"ubm": Path(folder) / "gmm/ubm.h5", "matrix": Path(folder) / "data/tv.h5"}
     config = Path(folder) / "config.yaml"
     absent = [path for path in (config, *files.values()) if not path.is_file()]
@@ -73,7 +74,7 @@ def ivectors_of(
 ) -> Vectors:
     """Return the i-vector of each recording, or the error of one that cannot be read or has no speech."""
     extracted, errors = extract_batch(recordings, features, seed)
-    if errors:  # which of them are wrong is seen one by one
+    if errors:  # process them one by one to see which are wrong
         if len(recordings) == 1:
             return [*errors]
         one_by_one = partial(ivectors_of, features=features, seed=seed, ubm=ubm, matrix=matrix)

@@ -3,8 +3,8 @@
 An ONNX file takes filterbanks and returns a vector, as wespeaker and 3D-Speaker publish them:
 
 ==========  =====================================================================================================
-input       one, float32, of shape (batch, frames, mels); the number of mels is read from the file, 80 if it is free
-output      one, or the one that is named ``embs`` or ``embedding``: float32 of shape (batch, D)
+input       one, float32, of shape (batch, frames, mels); the number of mels is read from the file, or 80 if not fixed
+output      the only one, or the one named ``embs`` or ``embedding``: float32 of shape (batch, D)
 features    Kaldi's log mel filterbanks, mean over time removed; with a Hamming window if the input is named
             ``feats``, as wespeaker's networks are trained, else with Kaldi's own
 ==========  =====================================================================================================
@@ -45,8 +45,8 @@ WINDOW = 30.0
 """Seconds: longer recordings are cut into windows of this length."""
 
 _PIP = "onnx onnxruntime"
-_SECOND = 100  # frames
-_SEGMENT = 100  # frames of CAM++ that share a context
+_SECOND = 100  # frames per second
+_SEGMENT = 100  # number of frames of CAM++ that share a context
 
 
 class Graph:
@@ -55,7 +55,7 @@ class Graph:
     Parameters
     ----------
     network : str
-        For messages.
+        Name of the network, for messages.
     tensors : mapping of str to ndarray
         Weights of the trained network by name.
     """
@@ -95,7 +95,7 @@ class Graph:
         )
 
     def convolve(self, x: str, name: str, *, stride: int = 1, dilation: int = 1) -> str:
-        """Convolve frames, or maps of bands and frames, of which only bands have the stride; 0 beyond the edges."""
+        """Convolve frames, or maps of bands and frames, where the stride applies only to bands; 0 beyond the edges."""
         kernel = self.weight(f"{name}.weight")
         taps = kernel.shape[2:]
         parts = [kernel]
@@ -138,8 +138,8 @@ class Graph:
 def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
     """Return CAM++ as an ONNX file: Kaldi's filterbanks to vectors, without length normalisation.
 
-    A densely connected time-delay network; each layer sees the outputs of all before it and masks its own, for each
-    segment of frames by a context, the mean of the recording plus that of the segment.
+    A densely connected time-delay network; each layer receives the outputs of all earlier layers and masks its own
+    output, for each segment of frames, by a context: the mean of the recording plus that of the segment.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def campplus_graph(tensors: Mapping[str, Any]) -> bytes:
 
 
 def ge2e_graph(tensors: Mapping[str, Any]) -> bytes:
-    """Return GE2E as an ONNX file: mel power spectra to unit vectors, one a window.
+    """Return GE2E as an ONNX file: mel power spectra to unit vectors, one per window.
 
     Three layers of long short-term memory; the last state, mapped, rectified and scaled.
 
@@ -258,12 +258,12 @@ class Network(NamedTuple):
             duration of the speech.
         """
         options = imported("onnxruntime", _PIP).RunOptions()
-        options.log_severity_level = 4  # what is wrong is raised
+        options.log_severity_level = 4  # errors are raised instead of logged
         try:
             (vectors,) = self.session.run(
                 [self.output], {self.input: frames.astype(np.float32, copy=False)}, options
             )
-        except Exception as error:  # of its own kinds, which it does not name
+        except Exception as error:  # onnxruntime's own exceptions, which it does not export
             text = f"onnxruntime could not run the network on {frames.shape[1]} frames: {_first_line(error)}"
             raise DataError(text) from error
         return np.asarray(vectors)
@@ -277,7 +277,7 @@ def read_network(model: bytes | str | Path) -> Network:
     ConfigError
         If onnxruntime is not installed, or there is no such file.
     DataError
-        If it is no network, or has other inputs or outputs; the error names them.
+        If it is not a network, or has other inputs or outputs; the error names them.
     """
     onnxruntime = imported("onnxruntime", _PIP)
     file = None
@@ -289,10 +289,10 @@ def read_network(model: bytes | str | Path) -> Network:
         check_data(model)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # what is wrong is raised
+    options.log_severity_level = 4  # errors are raised instead of logged
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # of its own kinds, which it does not name
+    except Exception as error:  # onnxruntime's own exceptions, which it does not export
         text = f"onnxruntime cannot read the network: {_first_line(error)}"
         raise DataError(
             text, file=file, remedy="it may be truncated: copy or download it again"
@@ -334,14 +334,14 @@ def read_built_in(source: Source, path: str = "") -> tuple[Network, str]:
         tensors, digest = read_weights(source, file)
         graph = campplus_graph if source is CAMPPLUS else ge2e_graph
         network = read_network(graph(tensors))
-        network.run(np.zeros((1, _SECOND, network.n_mels)))  # shapes that do not fit show here
+        network.run(np.zeros((1, _SECOND, network.n_mels)))  # mismatched shapes raise an error here
     except DataError as error:
         raise DataError(error.text, file=file, remedy=source.remedy) from error
     return network, digest
 
 
 def window_starts(n_frames: int, *, window: int, hop: int) -> NDArray[np.int64]:
-    """Return the first frame of each whole window; one window where the recording is shorter.
+    """Return the first frame of each whole window; one window if the recording is shorter.
 
     Examples
     --------
@@ -374,17 +374,18 @@ def embed_windows(
     Parameters
     ----------
     samples : ndarray of shape (n,)
-        Those of less than a window are repeated until they fill one; frames after the last whole one are not used.
+        Samples; if shorter than a window, they are repeated to fill one. Frames after the last whole window are not
+        used.
     rate : int [Hz]
     network : Network
     window, hop : int [frames of 10 ms]
     batch : int
-        Windows that the network takes at once, so that memory does not grow with the recording.
+        Number of windows processed at once, so that memory does not grow with the recording.
 
     Returns
     -------
     ndarray of shape (D,)
-        At unit length.
+        The vector, of unit length.
     """
     frames = mel_spectra(samples, rate=rate)
     if len(frames) < window:
@@ -399,7 +400,7 @@ def embed_windows(
 
 
 def open_campplus(path: str, settings: ExtractorSettings) -> Extraction:
-    """Open CAM++; longer recordings than its window are averaged."""
+    """Open CAM++; recordings longer than its window are averaged over windows."""
     settings.check_rate()
     network, digest = read_built_in(CAMPPLUS, path)
     windows = settings.windows(WINDOW)
@@ -451,7 +452,7 @@ def _extraction(
 
 
 def _fits(nodes: Sequence[Any], n_axes: int) -> bool:
-    """Return whether there is one tensor of floats with so many axes; a file may leave the shape open."""
+    """Return whether there is one tensor of floats with a given number of axes; a file may leave the shape open."""
     return (
         len(nodes) == 1 and nodes[0].type == "tensor(float)" and len(nodes[0].shape) in (0, n_axes)
     )

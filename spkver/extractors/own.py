@@ -7,13 +7,13 @@ A function gets one recording::
         return vector
 
 ========  ==============================================================================================
-samples   ndarray of float32 of shape (n,), full scale 1; one channel, none of them NaN, not all of them 0
-rate      int, Hz: that of the file, or that of ``--rate``
+samples   ndarray of float32 of shape (n,), full scale 1; one channel, no NaN, not all of them 0
+rate      int, Hz: the rate of the file, or that given by ``--rate``
 vector    D real numbers, the same D for all recordings; finite, and not all of them 0
 ========  ==============================================================================================
 
 A command gets a list of recordings and writes a file of vectors, which `evaluation.embeddings.read_embeddings` reads.
-Extractors of other packages, where these are installed, are functions of samples and their rate too.
+Extractors of other packages, if installed, are also functions of samples and their rate.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ from spkver.extractors.protocol import (
 _COMMAND_BATCH = 256
 
 _ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
-_WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"  # PyPI has none of this name
+_WESPEAKER = (
+    "git+https://github.com/wenet-e2e/wespeaker.git"  # there is no package of this name on PyPI
+)
 _RATE = 16000
 
 
@@ -111,7 +113,8 @@ def vectors_by_command(
         )
         if written is None:
             raise DataError("it wrote no {vectors}")
-        embeddings = read_embeddings(written, map_above=1 << 62)  # the file goes with its folder
+        # read into memory: the file is removed with its folder
+        embeddings = read_embeddings(written, map_above=1 << 62)
     return dict(zip(embeddings.ids.tolist(), embeddings.vectors, strict=True))
 
 
@@ -131,7 +134,7 @@ def open_vectors(path: str, settings: ExtractorSettings) -> Extraction:
 def _refuse_settings(settings: ExtractorSettings) -> None:
     for name in ("window", "hop", "rate"):
         if getattr(settings, name) is not None:
-            raise ConfigError(f"takes no --{name}", remedy="leave it out")
+            raise ConfigError(f"does not take --{name}", remedy="leave it out")
 
 
 def _load_resemblyzer(path: str) -> Embed:
@@ -196,10 +199,10 @@ def _open_adapter(
         function = load(source)
         torch = sys.modules.get("torch")
         if torch:
-            torch.set_num_threads(1)  # our workers are the threads
+            torch.set_num_threads(1)  # parallel work is done by our workers
     except ConfigError:
         raise
-    except Exception as error:  # whatever the other package raises
+    except Exception as error:  # the other package may raise anything
         text = f"the package {package} could not load its model: {type(error).__name__}: {error}"
         raise ConfigError(text, remedy="see the package's own documents") from error
     windows = settings.windows()

@@ -1,9 +1,9 @@
-"""Properties of a recording that are no voice: its level, its length, its file format, its tags, its noise.
+"""Properties of a recording other than the voice: level, length, file format, tags and noise.
 
-An anonymiser that gives all recordings of a speaker the same level, or writes a number of the speaker into a tag, names
-the speaker whatever it does to the voice. The path, the name and the times of a file are not used.
+An anonymiser that gives all recordings of a speaker the same level, or writes a number of the speaker into a tag,
+reveals the speaker whatever it does to the voice. The path, the name and the times of a file are not used.
 
-A property without a resolution is a category, given as a number that says nothing but whether two are equal.
+A property without a resolution is a category, given as a number that only shows whether two are equal.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ PROPERTIES: Mapping[str, float] = {
     "peak": 0.05,  # dB
     "offset": 0.02,  # steps of 16 bits
     "step between values": 0.0,
-    "values at the peak": 0.0005,  # share
+    "values at the peak": 0.0005,  # share of the samples
     "duration": 0.001,  # s
     "leading silence": 0.001,  # s
     "trailing silence": 0.001,  # s
     "sampling rate": 0.0,
-    "bits a sample": 0.01,  # of the file as it is stored
+    "bits a sample": 0.01,  # bits of the stored file
     "format": 0.0,
     "tags": 0.0,
     "noise in the 1st quarter of the band": 0.1,  # dB
@@ -47,12 +47,12 @@ PROPERTIES: Mapping[str, float] = {
 
 _FULL_SCALE = 32768
 _SILENCE = 2  # steps of 16 bits
-_TINY = 1e-20  # of power
-_FRAMES = 8  # in a second
-_LONGEST = 60  # s whose noise is measured
-_QUIET = 0.1  # quantile over time: what sounds always
-_NEAR = 15  # bins around a tone
-_VERSION = 2  # changes with the numbers
+_TINY = 1e-20  # least power
+_FRAMES = 8  # frames per second
+_LONGEST = 60  # largest duration in seconds whose noise is measured
+_QUIET = 0.1  # quantile over time that represents stationary sound
+_NEAR = 15  # number of bins around a tone
+_VERSION = 2  # must change whenever the numbers do
 
 
 @one_blas_thread()
@@ -75,7 +75,8 @@ def open_properties(argument: str, settings: ExtractorSettings) -> Extraction:
     """Open the extractor of properties, which takes whole recordings at their own rate."""
     if argument or settings != ExtractorSettings():
         raise ConfigError(
-            "the properties of files have no settings", remedy="leave out what follows the name"
+            "the extractor of properties has no settings",
+            remedy="leave out the text after the name",
         )
     return Extraction(
         partial(embed_each, embed=property_vector),
@@ -115,7 +116,7 @@ def _file(path: Path, n_samples: int, rate: int) -> list[float]:
 
 
 def _noise(samples: NDArray[np.float32], rate: int) -> list[float]:
-    """Return properties of what sounds always: its spectrum, and the tone that stands out most."""
+    """Return properties of stationary sound: its spectrum, and the most prominent tone."""
     from scipy.ndimage import median_filter
     from scipy.signal import spectrogram
 

@@ -1,4 +1,4 @@
-"""What every extractor provides: a function from recordings to vectors, and what its vectors depend on."""
+"""What every extractor provides: a function from recordings to vectors, and a record of what these depend on."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ExtractorSettings:
     hop : float or None [s]
         Largest distance from one window to the next.
     rate : int or None [Hz]
-        Recordings of another rate are resampled to it.
+        Rate to which recordings are resampled.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class ExtractorSettings:
         Parameters
         ----------
         length : float, optional [s]
-            The extractor's default; without it there are windows only where the user asks for them.
+            The extractor's default; by default there are windows only if the user asks for them.
         share : float
             Its default hop, as a share of the window.
 
@@ -97,22 +97,22 @@ class ExtractorSettings:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What an opened extractor does.
+    """The function of an opened extractor, and its properties.
 
     Attributes
     ----------
     extract : callable
-        Recordings to their vectors.
+        Function from recordings to their vectors.
     record : mapping
         All that the vectors depend on besides the recordings: digests, versions, lengths. Values are what JSON holds.
     rate : int or None [Hz]
-        Rate that recordings are resampled to; None for their own.
+        Rate to which recordings are resampled; None for their own.
     shortest : float [s]
         Shortest recording that it accepts.
     reads_audio : bool
         False if vectors come from a file.
     batch : int
-        Recordings in one task.
+        Number of recordings in a task.
     """
 
     extract: Callable[[Sequence[Recording]], Vectors]
@@ -126,8 +126,8 @@ class Extraction:
 def window_bounds(length: int, window: int, hop: int) -> list[tuple[int, int]]:
     """Return where windows of a signal start and end: the whole signal if it is no longer than one.
 
-    Windows have one length; the first starts with the signal, the last ends with it, and they are evenly spaced, at
-    most `hop` apart.
+    All windows have the same length; the first starts with the signal, the last ends with it, and they are evenly
+    spaced, at most `hop` apart.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def averaged(
     Parameters
     ----------
     function : callable
-        Samples and rate to a vector.
+        Function from samples and rate to a vector.
     samples : ndarray of shape (n,)
     rate : int [Hz]
     window, hop : float or None [s]
@@ -174,7 +174,7 @@ def averaged(
     vectors = [checked_vector(function(samples[start:stop], rate)) for start, stop in bounds]
     if len({vector.shape for vector in vectors}) > 1:
         raise DataError(
-            f"vectors of {len(vectors[0])} and of other dimensions from windows of one length"
+            f"vectors of {len(vectors[0])} and of other dimensions from windows of the same length"
         )
     return np.mean(vectors, axis=0, dtype=np.float64).astype(vectors[0].dtype)
 
@@ -185,7 +185,7 @@ def checked_vector(value: Any) -> NDArray[np.floating]:
     Raises
     ------
     DataError
-        If it is no vector of real numbers, empty, not finite or 0.
+        If it is not a vector of real numbers, or is empty, not finite or 0.
     """
     try:
         vector = np.asarray(value)
@@ -215,14 +215,14 @@ def extract_each(
     window: float | None = None,
     hop: float | None = None,
 ) -> Vectors:
-    """Read each recording and call a function with its samples, window by window where it is long.
+    """Read each recording and call a function with its samples, window by window if it is long.
 
     Parameters
     ----------
     recordings : sequence of (str, Path)
     function : callable
-        Samples, float32 of shape (n,) with full scale 1, and their rate, to a vector; it raises DataError if it cannot
-        return one.
+        Function from samples, float32 of shape (n,) with full scale 1, and their rate to a vector; it raises a
+        DataError if it cannot return one.
     rate, shortest, window, hop
         See `Extraction` and `averaged`.
     """
@@ -242,7 +242,7 @@ def extract_each(
 def embed_each(
     recordings: Sequence[Recording], embed: Callable[[Path], NDArray[np.floating]]
 ) -> Vectors:
-    """Call a function with the file of each recording, and return its vectors, or what is wrong with a recording."""
+    """Call a function with the file of each recording, and return its vectors, or an error for a recording."""
     vectors: Vectors = []
     for name, path in recordings:
         try:
@@ -256,7 +256,7 @@ def embed_each(
 
 
 def guarded(samples: NDArray[Any], rate: int, *, function: Embed, name: str) -> NDArray[Any]:
-    """Call a user-supplied function and return its vector; whatever it raises becomes a DataError that names it."""
+    """Call a user-supplied function and return its vector; any exception becomes a DataError that names it."""
     try:
         value = function(samples, rate)
     except DataError:
@@ -285,7 +285,7 @@ def extract_by(
     for utterance, path in recordings:
         try:
             if utterance not in vector_of:
-                raise DataError("there is no vector of it")
+                raise DataError("there is no vector for it")
             vectors.append(checked_vector(vector_of[utterance]))
         except DataError as error:
             vectors.append(DataError(f"{name}: {utterance}: {error.text}", file=path))

@@ -27,11 +27,11 @@ class Kind(NamedTuple):
     Attributes
     ----------
     form : str
-        How it is specified; optional parts are in brackets.
+        Form of its name; optional parts are in brackets.
     summary : str
         Summary for help texts.
     open : callable
-        Opens it, given what follows the prefix, and the settings.
+        Opens the extractor, given the text after the prefix, and the settings.
     """
 
     form: str
@@ -95,10 +95,10 @@ class Extractor:
     Attributes
     ----------
     spec : str
-        As the user gave it.
+        Name as given by the user.
     settings : ExtractorSettings
     extraction : Extraction
-        What it does.
+        The opened extractor.
     located : str
         `spec` with absolute paths.
     """
@@ -128,7 +128,7 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
     Raises
     ------
     ConfigError
-        If there is no extractor of this name, a package or its weights are missing, or a setting does not fit.
+        If there is no extractor of this name, a package or its weights are missing, or a setting is not suitable.
     DataError
         If weights are damaged or belong to another network.
     """
@@ -163,7 +163,7 @@ def open_extractor(spec: str, settings: ExtractorSettings | None = None) -> Extr
 def _reopened(
     spec: str, settings: ExtractorSettings, record: tuple[tuple[str, Any], ...]
 ) -> Extractor:
-    """Open in a worker what is open elsewhere."""
+    """Open in a worker an extractor that is open in another process."""
     extractor = open_extractor(spec, settings)
     if tuple(extractor.extraction.record.items()) != record:
         text = f"extractor {spec!r} has changed since the run started, or differs on this machine"

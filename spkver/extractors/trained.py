@@ -1,4 +1,4 @@
-"""Networks that an attacker trained, by the folder in which its run keeps them.
+"""Networks trained by an attacker, found by their folder in its run.
 
 FOLDER/trained.json    the trainer's module, the extractor, and the SHA-256 of the other files
 """
@@ -27,7 +27,7 @@ def trained_record(folder: Path, module: str, network: str) -> dict[str, Any]:
     Parameters
     ----------
     folder : Path
-        Holds all that the network needs.
+        Folder that holds all files of the network.
     module : str
         A trainer; its function ``load`` is called if `network` is empty.
     network : str
@@ -48,7 +48,7 @@ def open_trained(folder: str, settings: ExtractorSettings, open_other: OpenExtra
     folder : str
     settings : ExtractorSettings
     open_other : callable
-        Opens an extractor by its name, for networks that are extractors by themselves.
+        Opens an extractor by its name, for networks that are extractors themselves.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def open_trained(folder: str, settings: ExtractorSettings, open_other: OpenExtra
     if changed:
         text = f"{', '.join(changed)} changed since the network was trained"
         raise DataError(
-            text, file=path, remedy="remove the folder: then the network is trained again"
+            text, file=path, remedy="remove the folder: the network is then trained again"
         )
     if record["network"]:
         prefix, _, file = record["network"].partition(":")
@@ -81,11 +81,11 @@ def open_trained(folder: str, settings: ExtractorSettings, open_other: OpenExtra
     load, module = load_plugin(spec, "trainer", kind="function")
     try:
         embed = load(path)
-    except Exception as error:  # whatever the user's code raises
+    except Exception as error:  # the user's code may raise anything
         raise ConfigError(f"{spec} raised {type(error).__name__}: {error}", file=path) from error
     if not callable(embed):
         raise ConfigError(
-            f"{spec} gave {type(embed).__name__}, expected a function of samples and rate",
+            f"{spec} returned {type(embed).__name__}, expected a function of samples and rate",
             file=path,
         )
     windows = settings.windows()

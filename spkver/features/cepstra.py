@@ -90,7 +90,7 @@ def mel_filterbank(
         first, middle, last = last_bin[number : number + 3]
         height = 2.0 / (high - low)
         rising = slice(first + 1, middle + 1)
-        # the last bin below the upper corner is left out, as in the tutorial's filters; its weight is next to nothing
+        # the last bin below the upper corner is left out, as in the tutorial's filters; its weight is negligible
         falling = slice(middle + 1, max(last, middle + 1))
         filters[number, rising] = height / (centre - low) * (frequencies[rising] - low)
         filters[number, falling] = height / (high - centre) * (high - frequencies[falling])
@@ -111,7 +111,7 @@ def mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], ND
     -------
     cepstra : ndarray of shape (T, n_cepstra)
     log_energy : ndarray of shape (T,) [natural logarithm of the squared sample unit]
-        A frame of digital silence has the logarithm of the smallest normal number.
+        Log-energies; for digital silence, the logarithm of the smallest normal number.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def log_mel_spectrum(
 
 
 def frame_energies(samples: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
-    """Return the log-energy (T,) that `mfcc` gives."""
+    """Return the log-energy (T,) as in `mfcc`."""
     return _log_energies(_pre_emphasised_frames(samples, config))
 
 
@@ -164,7 +164,7 @@ def librosa_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[
     -------
     cepstra : ndarray of shape (T, n_cepstra)
     log_energy : ndarray of shape (T,)
-        T follows the frames of `spkver.features.cepstra`: frames are not centred, the signal is not padded.
+        Log-energies. T is that of `spkver.features.cepstra`: frames are not centred, the signal is not padded.
     """
     librosa = imported("librosa", "librosa", "the preset librosa")
     window = config.window_samples
@@ -228,7 +228,7 @@ def cosines(config: FeatureConfig) -> NDArray[np.float64]:
 
 
 def _pre_emphasised_frames(samples: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
-    """Frames after pre-emphasis, each by itself: the first sample counts as its own predecessor."""
+    """Return frames after pre-emphasis within each: the first sample counts as its own predecessor."""
     coefficient = samples.dtype.type(config.pre_emphasis)
     window = config.window_samples
     shift = config.shift_samples

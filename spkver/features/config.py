@@ -36,7 +36,7 @@ _POSITIVE = (
     "sample_scale",
     "memory_gb",
 )
-# keys that only the post-processing reads, and keys that no number depends on
+# keys that only the post-processing reads, and keys that do not affect any number
 _AFTERWARDS = (
     "log_energy",
     "rasta",
@@ -48,7 +48,7 @@ _AFTERWARDS = (
     "keep_all",
 )
 _NO_NUMBERS = ("preset", "memory_gb")
-# how keys are written whose arguments have another kind in other toolkits
+# examples of values for keys that have other types in other toolkits
 _EXAMPLES = {
     "sdc": "7-1-3-7",
     "mask": "0-12,19",
@@ -56,9 +56,11 @@ _EXAMPLES = {
     "vad": "none",
     "function": "FILE.py:NAME",
 }
-_LEAST_RATE = 6000  # Hz; from about 4000 on filters are narrower than the bins of the spectrum
+_LEAST_RATE = (
+    6000  # Hz; at rates below about 4000, filters are narrower than the bins of the spectrum
+)
 
-# What a preset changes; a key that the user sets wins over it.
+# Values of each preset; keys that the user sets override them.
 PRESETS: dict[str, dict[str, object]] = {
     "sidekit": {},
     # 8 kHz speech of the telephone band
@@ -69,7 +71,7 @@ PRESETS: dict[str, dict[str, object]] = {
         "high_frequency": 3400.0,
         "n_cepstra": 12,
     },
-    # attackers: the whole band and no normalisation, since the long-term spectrum identifies a voice
+    # for attackers: the whole band and no normalisation, since the long-term spectrum identifies a voice
     "wideband": {
         "low_frequency": 60.0,
         "high_frequency": 7600.0,
@@ -106,13 +108,13 @@ PRESETS: dict[str, dict[str, object]] = {
         "normalisation_window": 300,
     },
 }
-# Kaldi's PLP: all else as its MFCC
+# Kaldi's PLP; everything else as for its MFCC
 PRESETS["plp"] = PRESETS["kaldi"] | {"engine": "plp"}
 
 
 @dataclass(frozen=True)
 class FeatureConfig:
-    """Everything between a file and the frames of a model. The defaults are the preset `sidekit`.
+    """All settings between an audio file and the frames of a model. The defaults are the preset `sidekit`.
 
     A preset changes the values that are not given: ``FeatureConfig(preset="telephone", vad="energy")``.
 
@@ -121,8 +123,8 @@ class FeatureConfig:
     preset : str
         Preset of the other values: sidekit, telephone, wideband, librosa, kaldi or plp.
     engine : str
-        What computes the cepstra: "spkver" (this package), "librosa", "kaldi" (this package, Kaldi's definition), or
-        "plp" (perceptual linear prediction, Kaldi's definition).
+        Implementation of the cepstra: "spkver" (this package), "librosa", "kaldi" (this package, Kaldi's definition),
+        or "plp" (perceptual linear prediction, Kaldi's definition).
     function : str or None
         ``FILE.py:NAME`` or ``MODULE:NAME``, a function of samples (n,) and the rate that returns an array
         (T, n_cepstra) in place of the cepstra, with a row for each `window` every `shift`, none beyond the ends.
@@ -170,12 +172,12 @@ class FeatureConfig:
         ``N-d-P-k``, such as 7-1-3-7: shifted deltas of the first N coefficients take the place of the deltas, see
         `spkver.features.shifted_deltas`.
     mask : str or None
-        Columns of the frames that are kept, from 0: ``0-12,19``.
+        Columns of the frames to keep, counted from 0: ``0-12,19``.
     normalisation : str
         cmvn, cms or none, over the recording's speech; cmvn_sliding, cms_sliding or stg (short-time Gaussianisation,
-        feature warping), over a window that slides over the frames that are kept.
+        feature warping), over a window that slides over the frames kept.
     normalisation_window : int
-        Frames of that window.
+        Number of frames in that window.
     keep_all : bool
         Keep frames without speech.
     min_speech_frames : int
@@ -183,7 +185,7 @@ class FeatureConfig:
     dtype : str
         Type of the computation and of the frames: float32, or float64 for comparisons.
     memory_gb : float
-        Frames that need more are kept in a file.
+        Frames that need more memory are kept in a file.
     """
 
     preset: str = "sidekit"
@@ -235,7 +237,7 @@ class FeatureConfig:
             raise ConfigError(text, remedy=remedy)
         if self.channel is not None and not hasattr(self.channel, "__index__"):
             text = f"features.channel is {self.channel!r}: expected one channel, from 0"
-            raise ConfigError(text, remedy="extract features of each channel by itself")
+            raise ConfigError(text, remedy="extract features of each channel separately")
         for name in _POSITIVE:
             value = getattr(self, name)
             if not value > 0:
@@ -255,10 +257,10 @@ class FeatureConfig:
             raise ConfigError("features.vad is 'labels' but features.labels_dir is not set")
 
     def _check_kinds(self) -> None:
-        """Refuse values of the wrong kind; whole numbers become fractions where those are expected."""
+        """Refuse values of the wrong kind; convert whole numbers to fractions where these are expected."""
         for name, kind in get_type_hints(type(self)).items():
             value = getattr(self, name)
-            if name == "channel":  # has an error of its own
+            if name == "channel":  # has a separate error
                 continue
             if isinstance(value, np.generic):
                 value = value.item()
@@ -285,13 +287,15 @@ class FeatureConfig:
             raise ConfigError(f"{text}: C0 is left out, unless features.c0 is set")
         if self.engine == "librosa" and (self.c0 or self.lifter):
             remedy = "leave them out, or set features.engine=spkver"
-            raise ConfigError("features.c0 and features.lifter are not of librosa", remedy=remedy)
+            raise ConfigError(
+                "features.c0 and features.lifter do not exist for librosa", remedy=remedy
+            )
         if self.sdc is not None:
             size = sdc_numbers(self.sdc)[0]
             if size > self.n_static:
                 text = f"features.sdc takes {size} coefficients, the features have {self.n_static}"
                 raise ConfigError(text, remedy="raise features.n_cepstra")
-        _ = self.dimension  # fails if the mask does not fit
+        _ = self.dimension  # raises an error if the mask does not fit
 
     @classmethod
     def implied(cls, values: Mapping[str, object]) -> dict[str, object]:
@@ -301,7 +305,7 @@ class FeatureConfig:
         """
         name = values.get("preset", cls.preset)
         if not isinstance(name, str):
-            return {}  # reported as a value of the wrong kind
+            return {}  # reported elsewhere as a value of the wrong kind
         if name not in PRESETS:
             raise ConfigError(f"features.preset is {name!r}: expected one of {', '.join(PRESETS)}")
         implied = dict(PRESETS[name])
@@ -385,7 +389,7 @@ def own_function(spec: str) -> Callable[..., Any]:
 
 
 def _own_files(spec: str) -> dict[str, str | None]:
-    """The digests of the files of a user's function."""
+    """Return the digests of the files of a user's function."""
     file = load_plugin(spec, "function of features", kind="function")[1]
     if file is None:
         return {}
@@ -393,7 +397,7 @@ def _own_files(spec: str) -> dict[str, str | None]:
 
 
 def _with_preset(initialise: Callable[..., None]) -> Callable[..., None]:
-    """Set arguments that are not given to the preset's values; values that are those of a preset get its name."""
+    """Set missing arguments to the preset's values; give values that equal a preset's its name."""
     names = [field.name for field in fields(FeatureConfig)]
 
     @wraps(initialise)
@@ -416,8 +420,8 @@ FeatureConfig.__init__ = _with_preset(FeatureConfig.__init__)  # type: ignore[me
 def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> dict[str, object]:
     """Return the `rate` and `resample` that bring recordings of several sampling rates to one band.
 
-    The rate is their lowest, or the preset's if that is lower, and at least 6000 Hz. Values that are set win: with a
-    `rate`, recordings are resampled to it; with `resample`, to the preset's rate.
+    The rate is their lowest, or the preset's if that is lower, and at least 6000 Hz. Values that are set override
+    these: with a `rate`, recordings are resampled to it; with `resample`, to the preset's rate.
 
     Parameters
     ----------
@@ -428,7 +432,7 @@ def values_for_rates(values: Mapping[str, object], rates: Collection[int]) -> di
     Returns
     -------
     dict
-        Defaults below `values`; nothing if none are needed.
+        Further values, for keys that `values` lacks; empty if none are needed.
 
     Examples
     --------

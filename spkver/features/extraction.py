@@ -1,7 +1,7 @@
 """Features of a list of recordings: audio files in, one HDF5 store out.
 
 Raw features (cepstra, log-energy, speech labels) are extracted, or imported from a folder of SIDEKIT's feature files,
-one a recording; a store can be exported as such a folder.
+one per recording; a store can be exported as such a folder.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ from spkver.features.plp import plp
 from spkver.features.vad import energy_vad, percentile_vad, read_labels, read_rttm, snr_vad
 from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_file
 
-_PEER_UNIT = 32768.0 / 4  # samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
+_PEER_UNIT = (
+    32768.0 / 4
+)  # factor from samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
 
 _ENGINES = {"spkver": mfcc, "librosa": librosa_mfcc, "kaldi": kaldi_mfcc, "plp": plp}
 
 Recording = str | Path | tuple[str | Path, int]
 """An audio file, or a file and its channel, from 0."""
 
-_BATCH = 32  # recordings in one task
+_BATCH = 32  # number of recordings in a task
 _BATCH_SAMPLES = 4_000_000  # the speech enhancer works on parts of a batch of about this size
 
-_LOUDEST = 2.0  # recordings in floats may exceed full scale, 1, a little
+_LOUDEST = 2.0  # floating-point recordings may exceed full scale, 1, to some extent
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class RecordingFeatures:
 
 
 def recording_generator(name: str, seed: int) -> np.random.Generator:
-    """Return the random generator of one recording, which depends on the seed and the id alone."""
+    """Return the random generator of one recording, which depends only on the seed and the id."""
     return stream(seed, name, words=4, bits=np.random.SFC64)
 
 
@@ -85,7 +87,7 @@ def speech_labels(config: FeatureConfig, name: str, n_frames: int) -> NDArray[np
 
 
 def file_and_channel(recording: Recording, config: FeatureConfig) -> tuple[Path, int | None]:
-    """Return the file of a recording and its channel: its own, or that of all."""
+    """Return the file of a recording and its channel, its own or the common one."""
     if isinstance(recording, tuple):
         path, channel = recording
         return Path(path), channel
@@ -111,13 +113,13 @@ def features_of_signals(
     names : list of str, optional
         Recording ids, for the detector `labels`.
     """
-    # one draw serves as dither and as the detector's masking noise, each at its own level
+    # the same noise serves as dither and as the detector's masking noise, at different levels
     noises = [
         generator.standard_normal(len(signal), dtype=np.float32)
         for signal, generator in zip(signals, generators, strict=True)
     ]
     computed = []
-    # also for callers outside a worker: with two threads products have other bits
+    # for callers outside a worker too: with two threads, products differ in the last bits
     with one_blas_thread():
         for signal, noise in zip(signals, noises, strict=True):
             scaled = signal * signal.dtype.type(config.sample_scale)
@@ -165,7 +167,7 @@ def features_of_signals(
 def _own_values(
     spec: str, signal: NDArray[Any], config: FeatureConfig, shape: tuple[int, ...], kinds: str
 ) -> NDArray[Any]:
-    """What a user's function returns for samples; `kinds` are the letters of its types."""
+    """Return the checked result of a user's function for samples; `kinds` are the letters of its allowed types."""
     values = np.asarray(own_function(spec)(signal, config.rate))
     if values.shape != shape or values.dtype.kind not in kinds or not np.isfinite(values).all():
         expected = "finite numbers"
@@ -193,23 +195,24 @@ def compute(
     Parameters
     ----------
     samples : array_like of shape (n,)
-        Full scale 1, one channel.
+        Samples of one channel, with full scale 1.
     rate : int [Hz]
-        Their sampling rate, that of the configuration.
+        Their sampling rate, which must be that of the configuration.
     config : FeatureConfig, optional
     name : str
-        Id of the recording, which with the seed determines the dither, and for the detector `labels`.
+        Id of the recording, which determines the dither together with the seed, and names the file for the detector
+        `labels`.
     seed : int
 
     Returns
     -------
     ndarray of shape (T, config.dimension)
-        The numbers of `extract_features` and `load_frames`.
+        The same values as from `extract_features` and `load_frames`.
 
     Raises
     ------
     DataError
-        If the rate is another, there are too few samples, they are not of one channel, not finite, or far above
+        If the rate differs, there are too few samples, or these have several channels, are not finite or are far above
         full scale.
 
     Examples
@@ -222,7 +225,7 @@ def compute(
     signal = np.asarray(samples)
     if signal.ndim != 1 or signal.dtype.kind != "f" or not np.isfinite(signal).all():
         text = f"expected finite samples in [-1, 1] of shape (n,), got {signal.dtype} of shape {signal.shape}"
-        raise DataError(text, remedy="one channel; 16-bit samples are divided by 32768")
+        raise DataError(text, remedy="give one channel; divide 16-bit samples by 32768")
     loudest = np.abs(signal).max(initial=0)
     if loudest > _LOUDEST:
         remedy = "divide 16-bit samples by 32768, others by their largest magnitude"
@@ -332,7 +335,7 @@ def check_recordings(
     config : FeatureConfig
     work : spkbase.work.Work
     problems : Problems, optional
-        Collects the problems; without it they are raised.
+        Collects the problems; by default they are raised.
 
     Returns
     -------
@@ -377,7 +380,7 @@ def extract_features(
         Recording id to audio file, or to a file and its channel, ``("call.sph", 1)``; not read if `config.files` is
         set.
     config : FeatureConfig
-        With `files`, SIDEKIT's feature files in that folder are taken; see `import_sidekit`.
+        Settings; with `files`, SIDEKIT's feature files in that folder are used, see `import_sidekit`.
     destination : path
         The store: `ids`, `offsets`, `cep` (N, n_cepstra), `energy` (N,), `speech` (N,); recordings sorted by id. It
         records the values of the extraction, which `load_frames` compares.
@@ -416,7 +419,7 @@ def extract_features(
     problems = Problems()
     lengths = [0]
     kinds = _kinds(config)
-    # the number of frames is known only at the end: until then each column goes to its own file
+    # the number of frames is known only at the end: until then, each column is kept in its own file
     collected = temporary_name(path)
     make_folder(collected)
     try:
@@ -494,7 +497,7 @@ def extract_batch(
 
 
 def _imported(file: Path, name: str, config: FeatureConfig) -> dict[str, NDArray[Any]]:
-    """The columns of a store for one recording of SIDEKIT's."""
+    """Return the columns of a store for one recording in SIDEKIT's files."""
     features = read_feature_file(file, name)[name]
     parts: dict[str, Any] = {"cep": features.cep, "energy": features.energy, "vad": features.vad}
     missing = [part for part, values in parts.items() if values is None]
@@ -514,7 +517,7 @@ def _imported(file: Path, name: str, config: FeatureConfig) -> dict[str, NDArray
 
 
 def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
-    """The columns of a store and their types."""
+    """Return the columns of a store and their types."""
     return {
         "cep": np.dtype(config.dtype),
         "energy": np.dtype(config.dtype),
@@ -525,7 +528,7 @@ def _kinds(config: FeatureConfig) -> dict[str, np.dtype]:
 def _check_headers(
     items: list[tuple[str, Recording]], config: FeatureConfig
 ) -> tuple[float, list[DataError]]:
-    """Duration of some recordings, and their errors."""
+    """Return the total duration of some recordings, and their errors."""
     seconds = 0.0
     problems = Problems()
     for name, recording in items:
@@ -547,7 +550,7 @@ def _check_headers(
                 raise OtherFeaturesError(f"{header.channels} channels, expected one", remedy=remedy)
             if channel is not None and not 0 <= channel < header.channels:
                 text = f"no channel {channel}: the file has {header.channels}"
-                raise DataError(text, remedy="counted from 0")
+                raise DataError(text, remedy="channels are counted from 0")
             n_samples = round(header.n_samples * config.rate / rate)
             _check_length(n_samples, config)
             seconds += header.n_samples / rate

@@ -45,15 +45,15 @@ logger = logging.getLogger(__name__)
 
 _RASTA_NUMERATOR = np.array([0.2, 0.1, 0.0, -0.1, -0.2])
 _RASTA_POLE = 0.94
-_RASTA_START = 4  # frames that only prime the filter
+_RASTA_START = 4  # number of frames that only prime the filter
 _DELTA_FILTER = np.array([0.25, 0.5, 0.25, 0.0, -0.25, -0.5, -0.25])
 
-_RECORDINGS = 64  # in one task
+_RECORDINGS = 64  # number of recordings in a task
 _TRANSPOSED = "transposed? Frames are rows, (T, D): librosa's arrays are given as array.T"
 
 
 class OtherFeaturesError(DataError):
-    """Speech or features that do not fit these settings of the features; the remedy names others that do."""
+    """Error: speech or features do not fit the settings of the features; the remedy names settings that do."""
 
 
 def row_index(ids: Sequence[str] | NDArray[Any]) -> dict[str, int]:
@@ -85,7 +85,7 @@ class FeatureTable:
     log_energy : ndarray of shape (N,)
     speech : ndarray of bool of shape (N,)
     extraction : mapping
-        The keys of `FeatureConfig` that they were extracted with; none for SIDEKIT's features.
+        The keys of `FeatureConfig` with which they were extracted; empty for SIDEKIT's features.
     """
 
     ids: NDArray[Any]
@@ -104,7 +104,7 @@ class FeatureTable:
         return np.asarray(cepstra), log_energy, speech
 
     def reference(self, row: int) -> tuple[Rows, NDArray[Any], NDArray[np.bool_]]:
-        """Return the same as `of`, but cepstra that are in a file are not read."""
+        """Return the same as `of`, but without reading cepstra that are in a file."""
         start, stop = self.offsets[row : row + 2].tolist()
         return part(self.cepstra, start, stop), self.log_energy[start:stop], self.speech[start:stop]
 
@@ -112,7 +112,7 @@ class FeatureTable:
 @one_line
 @dataclass(frozen=True)
 class Frames:
-    """Post-processed frames of many recordings, in memory, or in a file of which each worker reads its part.
+    """Post-processed frames of many recordings, in memory, or in a file from which each worker reads its part.
 
     Attributes
     ----------
@@ -140,13 +140,13 @@ class Frames:
         Parameters
         ----------
         recordings : mapping of str to array_like of shape (T, D)
-            Frames of each recording; T differs, D does not. Whole numbers become float64; float32 stays if all are.
-            If D exceeds T in all recordings there is a warning, since they may be transposed.
+            Frames of each recording; T may differ, D must not. Whole numbers become float64; float32 is kept if all
+            arrays have it. If D exceeds T in all recordings, there is a warning, since they may be transposed.
 
         Raises
         ------
         DataError
-            If there is none, an array is not of numbers in two dimensions, or two have another D; the recording is
+            If there are no recordings, an array does not hold numbers in two dimensions, or D differs; the recording is
             named.
 
         Examples
@@ -197,7 +197,7 @@ class Frames:
     def stack(self, recordings: Iterable[str]) -> Rows:
         """Return the frames of several recordings as one array; a view if they are adjacent, else a copy.
 
-        A copy of frames in a file is a file too.
+        A copy of frames from a file is also a file.
         """
         rows = []
         for recording in recordings:
@@ -248,7 +248,7 @@ def rasta(features: NDArray[Any], *, pole: float = _RASTA_POLE) -> NDArray[Any]:
     Returns
     -------
     ndarray of float64 of shape (T, d)
-        The first four frames are 0: they prime the filter.
+        The output; the first four frames, which prime the filter, are 0.
     """
     from scipy.signal import lfilter
 
@@ -264,7 +264,7 @@ def rasta(features: NDArray[Any], *, pole: float = _RASTA_POLE) -> NDArray[Any]:
 
 
 def rasta_labels(speech: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the speech labels after RASTA: the first two frames, which it blanks, take the label of the third."""
+    """Return the speech labels after RASTA: the first two frames, which it blanks, get the label of the third."""
     labels = speech.copy()
     labels[:2] = False
     if len(labels) > 2:
@@ -279,7 +279,7 @@ def delta(features: NDArray[Any], *, weights: NDArray[Any] = _DELTA_FILTER) -> N
     ----------
     features : ndarray of shape (T, d)
     weights : ndarray of odd length
-        Convolved with each column.
+        Weights, with which each column is convolved.
 
     Returns
     -------
@@ -306,12 +306,12 @@ def normalise(
     frames : ndarray of shape (T, D)
     speech : ndarray of bool of shape (T,)
     variance : bool
-        Also divide; else only the mean is removed (CMS).
+        Whether to divide too; otherwise only the mean is removed (CMS).
 
     Returns
     -------
     ndarray of shape (T, D)
-        Unchanged without speech; a coefficient that is constant over speech is only centred.
+        The frames, unchanged if there is no speech; a coefficient that is constant over speech is only centred.
     """
     if not speech.any():
         return frames
@@ -382,7 +382,7 @@ def with_deltas(static: NDArray[Any], config: FeatureConfig) -> NDArray[Any]:
 
 
 def check_extraction(table: FeatureTable, config: FeatureConfig) -> None:
-    """Raise an OtherFeaturesError if the features were extracted with other values than those of a configuration."""
+    """Raise an OtherFeaturesError if the features were extracted with values that differ from a configuration's."""
     wanted = config.extraction_record()
     made = {**table.extraction, "n_cepstra": table.cepstra.shape[1]}
     differing = []
@@ -414,10 +414,10 @@ def load_frames(
     table : FeatureTable or path
         The features, or the store that `extract_features` wrote.
     config : FeatureConfig
-        With the values of the extraction; the others may change.
+        Settings; those of the extraction must be unchanged, the others may differ.
     folder : path
-        Where frames that exceed `config.memory_gb` are kept in a file, which is removed when this process ends. Where
-        workers are processes or other machines (`spkbase.work.ships_items`), frames are always kept there.
+        Folder of a file for frames that exceed `config.memory_gb`, which is removed when this process ends. If workers
+        are processes or other machines (`spkbase.work.ships_items`), frames are always kept in that file.
     work : spkbase.work.Work
         Its workers; the frames do not depend on them.
     verbose : bool
@@ -466,7 +466,7 @@ def load_frames(
 def _post_process(
     recordings: list[tuple[Rows, NDArray[Any], NDArray[Any]]], config: FeatureConfig
 ) -> NDArray[Any]:
-    """Return the frames of some recordings, one after the other."""
+    """Return the frames of some recordings, one after another."""
     parts = []
     for cepstra, log_energy, speech in recordings:
         frames, _ = post_process(np.asarray(cepstra), log_energy, speech, config)

@@ -2,7 +2,7 @@
 
 In each frame (none beyond the ends: snip_edges) the mean is removed and the log-energy taken; pre-emphasis, Povey's
 window, power spectrum, triangles on the scale 1127 ln(1 + f / 700), natural logarithm, orthonormal DCT-II, liftering.
-Kaldi's first number, the log-energy or C0, is the log-energy of our features, or their C0 (`FeatureConfig.c0`).
+Kaldi's first number, the log-energy or C0, becomes the log-energy of our features, or their C0 (`FeatureConfig.c0`).
 
 References
 ----------
@@ -39,7 +39,7 @@ def kaldi_mfcc(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[An
     -------
     cepstra : ndarray of shape (T, n_cepstra)
     log_energy : ndarray of shape (T,)
-        Of the frame without its mean, before pre-emphasis and window (raw_energy).
+        Log-energy of the frame minus its mean, before pre-emphasis and window (raw_energy).
     """
     frames, energy = kaldi_frames(samples, config)
     return log_mel_of_frames(frames, config) @ cosines(config).astype(samples.dtype), energy
@@ -83,7 +83,7 @@ def kaldi_banks(
     from scipy import fft
 
     dtype = frames.dtype
-    # right for the first sample, its own predecessor
+    # correct for the first sample, which is its own predecessor
     emphasised = frames * dtype.type(1 - pre_emphasis)
     np.subtract(frames[:, 1:], dtype.type(pre_emphasis) * frames[:, :-1], out=emphasised[:, 1:])
     emphasised *= window
@@ -97,7 +97,10 @@ def kaldi_banks(
 def kaldi_filters(
     *, rate: int, n_fft: int, n_filters: int, low_frequency: float, high_frequency: float
 ) -> NDArray[np.float64]:
-    """Return Kaldi's triangles, linear in mel, shape (n_filters, n_fft // 2 + 1); half the rate has no weight."""
+    """Return Kaldi's triangles, linear in mel, shape (n_filters, n_fft // 2 + 1).
+
+    The bin at half the rate has no weight.
+    """
     edges = np.linspace(_mel(low_frequency), _mel(high_frequency), n_filters + 2)
     points = _mel(np.arange(n_fft // 2 + 1) * rate / n_fft)
     widths = np.diff(edges)[:, None]
@@ -110,7 +113,7 @@ def kaldi_filters(
 
 @lru_cache(maxsize=8)
 def _tables(config: FeatureConfig, dtype: np.dtype) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Povey's window, and filters (bins, n_filters)."""
+    """Return Povey's window and the filters (bins, n_filters)."""
     filters = kaldi_filters(
         rate=config.rate,
         n_fft=config.n_fft,

@@ -1,4 +1,4 @@
-"""Pitch: one tracker by probabilistic YIN, and one by cross-correlation, which is six times as fast.
+"""Pitch: one tracker by probabilistic YIN, and one by cross-correlation that is six times as fast.
 
 `pyin_track` gives the tracks of `librosa.pyin`, for figures that are comparable with published ones. It finds pitch
 candidates in every frame with their probabilities, and the likeliest path through them [1]_ [2]_.
@@ -37,32 +37,36 @@ from numpy.typing import NDArray
 from spkbase.errors import DataError
 from spkbase.work import chunk_bounds
 
-FRAME_SHIFT = 0.01  # s
+FRAME_SHIFT = 0.01  # seconds
 LOWEST = 75.0  # Hz, of `pitch_track`, as in the challenge of 2022
 HIGHEST = 500.0  # Hz
 N_THRESHOLDS = 100
-THRESHOLD_SHAPE = (2.0, 18.0)  # of the beta distribution: a mean of 0.1
-EARLIER = 2.0  # each dip below the threshold counts exp(-2) of the one before it
-NO_DIP = 0.01  # share of the thresholds below all dips that goes to the lowest dip
+THRESHOLD_SHAPE = (2.0, 18.0)  # parameters of the beta distribution, whose mean is 0.1
+EARLIER = 2.0  # each dip below the threshold counts exp(-2) times as much as the one before
+NO_DIP = 0.01  # share of the probability of thresholds below all dips that the lowest dip gets
 SWITCH = 0.01  # probability that voice begins or ends from one frame to the next
 OCTAVES_PER_SECOND = 35.92  # the fastest change of pitch
 _TINY = np.finfo(np.float64).tiny
-_BLOCK = 1 << 18  # samples in frames that are held at once
-# of `rapt_track`
+_BLOCK = 1 << 18  # number of samples in frames held at once
+# settings of `rapt_track`
 _LOWEST = 60.0  # Hz
 _HIGHEST = 500.0  # Hz
 _RATE = 8000
-_CUTOFF = 1500.0  # Hz: the first harmonics show the period best
+_CUTOFF = 1500.0  # Hz, cutoff of the low-pass filter: the first harmonics show the period best
 _WINDOW = 0.025  # s, length of the correlated segments
 _TREND = 0.025  # s, length of the moving mean that is removed
-_QUIET = 1e-4  # of the energy of loud frames (-40 dB): quieter frames do not correlate
+_QUIET = (
+    1e-4  # share of the energy of loud frames (-40 dB); quieter frames do not count as periodic
+)
 _LOUD = 0.95  # quantile of the frames' energies
 _CANDIDATES = 6
 _UNVOICED = 0.5  # strength of the candidate without voice
 _OCTAVE = 0.03  # cost of a lower octave
 _JUMP = 0.35  # cost of an octave between frames
 _SWITCH = 0.14  # cost of a beginning or an end of voice
-_FRAMES = 4096  # at a time, so that memory does not grow with the recording
+_FRAMES = (
+    4096  # number of frames processed at a time, so that memory does not grow with the recording
+)
 _FFT = 512
 
 
@@ -72,7 +76,7 @@ class PitchTrack(NamedTuple):
     Attributes
     ----------
     hertz : ndarray of float64 of shape (T,)
-        0 where there is no voice.
+        Pitch in Hz, 0 where there is no voice.
     strength : ndarray of float64 of shape (T,)
         Height of the highest peak of the correlation, 0 to 1.
     """
@@ -86,8 +90,7 @@ def normalised_differences(frames: NDArray[Any], longest: int) -> NDArray[np.flo
 
     With ``x_j = 0`` beyond the frame's L samples, ``d(t) = sum_j (x_j - x_{j+t})^2`` over all j of the frame (equation
     6 of [1]_, by the autocorrelation as in its equation 7), and ``d'(t) = d(t) t / (x_0^2 + d(1) + ... + d(t))``.
-    Equation 8 lacks the first sample, which changes a period by a part in a million; the tracks of `librosa.pyin` count
-    it.
+    Equation 8 lacks the first term, which changes a period by a part in a million; `librosa.pyin` includes it.
 
     Parameters
     ----------
@@ -115,7 +118,7 @@ def normalised_differences(frames: NDArray[Any], longest: int) -> NDArray[np.flo
 
 
 def dips(curves: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows and columns of local minima: the first of a flat one, and ends below their neighbour."""
+    """Return the rows and columns of local minima: the first point of a flat one, and ends below their neighbour."""
     lower = np.zeros(curves.shape, bool)
     lower[:, 1:-1] = (curves[:, 1:-1] < curves[:, :-2]) & (curves[:, 1:-1] <= curves[:, 2:])
     lower[:, 0] = curves[:, 0] < curves[:, 1]
@@ -150,20 +153,25 @@ def dip_probabilities(
 
     edges = np.linspace(0, 1, N_THRESHOLDS + 1)
     prior = np.diff(betainc(*THRESHOLD_SHAPE, edges))
-    below = heights[:, None] < edges[1:]
-    counts = np.cumsum(below, axis=0, dtype=np.int32)
-    firsts = np.searchsorted(rows, np.arange(n_rows + 1))
-    before = np.concatenate([np.zeros((1, len(prior)), np.int32), counts])[firsts]
-    places = np.where(below, counts - before[rows] - 1, 0)
-    totals = np.diff(before, axis=0)
-    longest = int(totals.max(initial=1))
-    shares = np.exp(-EARLIER * np.arange(longest))
-    wholes = prior / np.maximum(np.concatenate([[0.0], np.cumsum(shares)])[totals], 1.0)
-    probabilities = (np.where(below, shares[places], 0.0) * wholes[rows]).sum(axis=1)
-    # the first of the lowest dips of each frame
+    is_below = heights[:, None] < edges[1:]
+
+    # numbers of dips below each threshold: up to and with each dip; before each frame; in each frame
+    up_to_dip = np.cumsum(is_below, axis=0, dtype=np.int32)
+    first_dips = np.searchsorted(rows, np.arange(n_rows + 1))
+    before_frame = np.concatenate([np.zeros((1, len(prior)), np.int32), up_to_dip])[first_dips]
+    in_frame = np.diff(before_frame, axis=0)
+
+    # exp(-2 r) for each dip, and P(s) / sum exp(-2 q) for each frame
+    numbers = np.where(is_below, up_to_dip - before_frame[rows] - 1, 0)
+    weights = np.exp(-EARLIER * np.arange(int(in_frame.max(initial=1))))
+    sums_of_weights = np.concatenate([[0.0], np.cumsum(weights)])
+    scales = prior / np.maximum(sums_of_weights[in_frame], 1.0)
+    probabilities = (np.where(is_below, weights[numbers], 0.0) * scales[rows]).sum(axis=1)
+
+    # the first of the lowest dips in each frame
     order = np.lexsort((heights, rows))
     lowest = order[np.searchsorted(rows, np.unique(rows))]
-    probabilities[lowest] += NO_DIP * (~below[lowest] @ prior)
+    probabilities[lowest] += NO_DIP * (~is_below[lowest] @ prior)
     return np.asarray(probabilities)
 
 
@@ -204,14 +212,14 @@ def likeliest_path(
     weights = reach + 1.0 - np.abs(np.arange(-reach, reach + 1))
     kernel = np.log(weights)
     leaving = np.log(np.convolve(np.ones(n_bins), weights)[reach : reach + n_bins])
-    # how each state was reached: the step between bins, and whether voice began or ended
+    # the way in which each state was reached: the step between bins, and whether voice began or ended
     steps = np.empty((n_frames, 2, n_bins), np.min_scalar_type(2 * reach))
     switched = np.empty((n_frames, 2, n_bins), bool)
     padded = np.full((2, n_bins + 2 * reach), -np.inf)
     windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis=1)
     scores = np.empty(windows.shape)
     starts = np.arange(2 * n_bins).reshape(2, n_bins) * len(kernel)
-    states = np.full((2, n_bins), -math.log(2 * n_bins))  # with voice, without
+    states = np.full((2, n_bins), -math.log(2 * n_bins))  # rows: with voice, without voice
     for frame in range(n_frames):
         if frame:
             staying = states + (math.log(1 - SWITCH) - leaving)
@@ -266,7 +274,8 @@ def pitch_candidates(
         curves = normalised_differences(framed[start:stop], longest)[:, shortest - 1 :]
         rows, columns = dips(curves)
         probabilities = dip_probabilities(curves[rows, columns], rows, stop - start)
-        # the vertex of the parabola through a dip and its neighbours; the dip itself at the ends and if outside
+        # the vertex of the parabola through a dip and its neighbours; the dip itself at the ends, or if the vertex is
+        # outside
         middle = np.clip(columns, 1, curves.shape[1] - 2)
         before = curves[rows, middle - 1]
         after = curves[rows, middle + 1]
@@ -294,7 +303,7 @@ def pyin_track(
     Parameters
     ----------
     samples : ndarray of float of shape (n,)
-        Finite.
+        Finite samples.
     rate : int [Hz]
     pitch_range : tuple of two floats [Hz]
         Lowest and highest pitch.
@@ -321,7 +330,7 @@ def pyin_track(
         raise DataError(text, remedy="resample to a higher rate, or lower the highest pitch")
     samples = np.ascontiguousarray(samples, np.float64)
     if samples.ndim != 1 or not np.isfinite(samples).all():
-        raise DataError("expected one channel of finite samples whose pitch is tracked")
+        raise DataError("expected one channel of finite samples")
     if centred:
         samples = np.pad(samples, frame // 2)
     if len(samples) < frame:
@@ -333,7 +342,7 @@ def pyin_track(
     n_bins = math.floor(per_octave * math.log2(highest / lowest)) + 1
     bins = np.rint(per_octave * np.log2(rate / periods / lowest)).astype(np.int64)
     bins = np.clip(bins, 0, n_bins)
-    # at most one candidate of a frame in each bin, the longest period; pitches above the last bin are left out
+    # keep at most one candidate of a frame in each bin, that with the longest period; drop pitches above the last bin
     likely = probabilities > 0
     frames = frames[likely]
     bins = bins[likely]
@@ -358,7 +367,7 @@ def pitch_track(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64 of shape (T,) [Hz]
-        One value each 10 ms, 0 where there is no voice.
+        A value every 10 ms, 0 where there is no voice.
 
     Raises
     ------
@@ -372,7 +381,7 @@ def pitch_track(samples: NDArray[Any], rate: int) -> NDArray[np.float64]:
     # too short for two periods, or silence
     if len(samples) < 2 * rate / LOWEST or not samples.any():
         return np.zeros(1 + len(samples) // shift)
-    # at least four periods of the lowest pitch
+    # frames of at least four periods of the lowest pitch
     frame = 1 << int(np.ceil(np.log2(4 * rate / LOWEST)))
     return pyin_track(samples, rate, (LOWEST, HIGHEST), frame=frame, shift=shift)
 
@@ -495,12 +504,14 @@ def best_path(gains: NDArray[Any], octaves: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _prepared(samples: NDArray[Any], rate: int) -> NDArray[np.float32]:
-    """The signal at the tracker's rate, band-pass filtered."""
+    """Return the signal at the tracker's rate, band-pass filtered."""
     from scipy import signal
 
     up, down = Fraction(_RATE, int(rate)).as_integer_ratio()
     taps = signal.firwin(20 * max(up, down) + 1, min(_CUTOFF, rate / 2) / (_RATE * down / 2))
-    peak = float(np.abs(samples).max()) or 1.0  # the level does not count, and float32 ends at 1e38
+    peak = (
+        float(np.abs(samples).max()) or 1.0
+    )  # the level does not matter, and float32 ends at 1e38
     scaled = np.asarray(samples / peak, np.float32)
     resampled: NDArray[Any] = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
     length = round(_TREND * _RATE) | 1
@@ -511,7 +522,7 @@ def _prepared(samples: NDArray[Any], rate: int) -> NDArray[np.float32]:
 
 
 def _candidates(correlated: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The lags of the highest peaks, interpolated between samples, and their heights; 0 where there are fewer."""
+    """Return the lags of the highest peaks, interpolated between samples, and their heights; 0 for missing ones."""
     shortest = int(_RATE / _HIGHEST)
     earlier = correlated[:, shortest - 1 : -2]
     centre = correlated[:, shortest:-1]

@@ -1,8 +1,8 @@
 """Perceptual linear prediction (PLP), as Kaldi's `compute-plp-feats` defines it.
 
 The power spectrum of Kaldi's frames in triangles on the mel scale (`spkver.features.kaldi`) is weighted by the equal
-loudness of its frequencies, and its cube root taken, which stands for loudness. An all-pole model of this spectrum, of
-the order of the highest cepstrum, is found by linear prediction, and its cepstra are liftered.
+loudness of its frequencies, and its cube root, which represents loudness, is taken. An all-pole model of this spectrum,
+whose order is that of the highest cepstrum, is found by linear prediction, and its cepstra are liftered.
 
 References
 ----------
@@ -32,14 +32,14 @@ def plp(samples: NDArray[Any], config: FeatureConfig) -> tuple[NDArray[Any], NDA
     samples : ndarray of shape (n,) [16-bit steps]
         The signal; its dtype (float32 or float64) is the dtype of the result.
     config : FeatureConfig
-        Cepstra 1 to n_cepstra are of a model of that order; with `c0` the first of them is the log-energy of the
-        prediction error, and the order one less.
+        Settings. Cepstra 1 to n_cepstra belong to a model of that order; with `c0` the first one is replaced by the
+        log-energy of the prediction error, and the order is one less.
 
     Returns
     -------
     cepstra : ndarray of shape (T, n_cepstra)
     log_energy : ndarray of shape (T,)
-        Of the frame without its mean, before pre-emphasis and window.
+        Log-energy of the frame minus its mean, before pre-emphasis and window.
     """
     frames, energy = kaldi_frames(samples, config)
     weights = np.log(equal_loudness(mel_centres(config)))
@@ -66,7 +66,7 @@ def equal_loudness(frequency: NDArray[np.float64]) -> NDArray[np.float64]:
 def autocorrelation(spectrum: NDArray[Any], order: int) -> NDArray[np.float64]:
     """Return the autocorrelation (T, order + 1) of a power spectrum (T, n) at equal steps.
 
-    The first and the last band stand for the ends of the spectrum too.
+    The first and the last band also represent the ends of the spectrum.
     """
     widened = np.concatenate([spectrum[:, :1], spectrum, spectrum[:, -1:]], axis=1)
     steps = widened.shape[1] - 1

@@ -5,8 +5,8 @@
 
 The detector `snr` enhances speech by minimum statistics and a decision-directed Wiener filter. The noise floor of each
 of 33 bins is followed by smoothed magnitudes and their minimum over the last 4 blocks of 40 frames; the minima are
-running minima inside blocks. The smoothing and the Wiener filter step through time, for all recordings of a batch at
-once: arrays are (time, recording, bin).
+running minima inside blocks. The smoothing and the Wiener filter proceed through time for all recordings of a batch
+together: arrays are (time, recording, bin).
 
 References
 ----------
@@ -34,15 +34,15 @@ from spkver.features.cepstra import frame_signal
 _FRAME = 64
 _HOP = 32
 _BINS = 33
-_SMOOTHING = 0.9024  # of the magnitudes, per frame
+_SMOOTHING = 0.9024  # smoothing factor of the magnitudes per frame
 _BLOCK = 40  # frames in a block of minima
 _N_BLOCKS = 4  # blocks that are remembered
-_FIRST_MINIMUM = 32.0  # an absolute level: the detector's sample unit is a quarter of a 16-bit step
-_OVERESTIMATION = 2.4  # gain 1.2 times the factor 2 that compensates the minimum's bias
+_FIRST_MINIMUM = 32.0  # an absolute level, in quarters of a 16-bit step, the detector's unit
+_OVERESTIMATION = 2.4  # a gain of 1.2 times the factor 2 that compensates the bias of the minimum
 _MEMORY = 0.75  # weight of the last frame's clean estimate
-_RUN_IN = 200  # frames that the noise tracker sees once before the first
+_RUN_IN = 200  # number of first frames on which the noise tracker runs once beforehand
 _SYNTHESIS = 1.15  # sum of the overlapping windows
-_SHORTEST = 512  # samples; a shorter signal is returned as it is
+_SHORTEST = 512  # samples; a shorter signal is returned unchanged
 
 _LOWEST_LEVEL = -75.0  # dB; below this a frame is never speech
 # standard deviation of the noise that masks the enhancer's residue in silence, 16-bit steps / 4
@@ -55,7 +55,7 @@ def enhance(signals: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     Parameters
     ----------
     signals : sequence of ndarray of shape (n,) [16-bit steps / 4]
-        Signals of any lengths, float32 or float64, all alike.
+        Signals of any lengths, all float32 or all float64.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def snr_vad(
     Parameters
     ----------
     signals : sequence of ndarray of shape (n,) [16-bit steps / 4]
-        The level matters: the enhancer's noise tracker starts at an absolute one.
+        Signals, whose level matters: the enhancer's noise tracker starts at an absolute level.
     noises : sequence of ndarray of shape (n,)
         Gaussian noise of unit variance for each signal; a tenth of it masks the enhancer's residue in silence.
     window, shift : int [samples]
@@ -199,9 +199,9 @@ def read_rttm(
     Parameters
     ----------
     path : path
-        Lines ``SPEAKER recording channel start duration ...``, times in seconds; lines of other types are passed over.
+        Lines ``SPEAKER recording channel start duration ...``, times in seconds; lines of other types are skipped.
     recording : str
-        The id in the file, or an id whose last part, after "/", is that.
+        Id in the file, or an id whose last part, after "/", is the id in the file.
     n_frames : int
         Frames in the recording.
     shift_seconds : float [s]
@@ -210,7 +210,7 @@ def read_rttm(
     Raises
     ------
     DataError
-        If the file is missing, a line is not such, or it has no segment of the recording.
+        If the file is missing, a line is malformed, or there is no segment of the recording.
     """
     path = Path(path)
     changed = 0
@@ -226,7 +226,7 @@ def read_rttm(
 
 @lru_cache(maxsize=2)
 def _rttm_segments(path: Path, changed: int) -> dict[str, list[tuple[float, float]]]:
-    """The segments of each recording in a file, read once as long as it does not change."""
+    """Return the segments of each recording in a file, which is read again only if it has changed."""
     return _segments(path, _of_rttm, "'SPEAKER recording channel start duration' in seconds")
 
 
@@ -245,7 +245,7 @@ def _of_rttm(fields: list[str]) -> tuple[str, float, float]:
 def _segments(
     path: Path, segment_of: Callable[[list[str]], tuple[str, float, float]], form: str
 ) -> dict[str, list[tuple[float, float]]]:
-    """The starts and stops in a file, by label or by recording; `segment_of` takes the fields of a line."""
+    """Return the starts and stops in a file, by label or by recording; `segment_of` parses the fields of a line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -270,7 +270,7 @@ def _segments(
 def _marked(
     segments: Sequence[tuple[float, float]], n_frames: int, shift_seconds: float
 ) -> NDArray[np.bool_]:
-    """The frames of segments in seconds."""
+    """Return which frames are in segments given in seconds."""
     labels = np.zeros(n_frames, bool)
     for start, stop in segments:
         labels[round(start / shift_seconds) : round(stop / shift_seconds)] = True
@@ -297,7 +297,7 @@ def _analyse(signal: NDArray[Any]) -> NDArray[Any]:
 def _noise_floor(magnitude: NDArray[Any], run_in: int) -> NDArray[Any]:
     """Noise magnitude (K, B, 33) from the minimum of smoothed magnitudes over the last blocks."""
     dtype = magnitude.dtype
-    # time i (from 1) belongs to block i // 40: block 0 is one short and starts at the absolute level
+    # time i (from 1) belongs to block i // 40: block 0 is one frame shorter and starts at the absolute level
     n_tracked = run_in + len(magnitude)
     n_blocks = (n_tracked + 1 + _BLOCK - 1) // _BLOCK
     smooth = np.full((n_blocks * _BLOCK, *magnitude.shape[1:]), np.inf, dtype)
@@ -332,7 +332,7 @@ def _wiener_gain(
     estimate: NDArray[Any] = magnitude - noise
     np.maximum(estimate, 0, out=estimate)
     estimate *= dtype.type(1 - _MEMORY)
-    # the smallest number keeps digital silence from 0 / 0
+    # add the smallest number to avoid 0 / 0 for digital silence
     noise += np.finfo(dtype).tiny
     memory = dtype.type(_MEMORY)
     running = np.searchsorted(-lengths, -np.arange(len(magnitude)), side="left")

@@ -1,4 +1,4 @@
-"""Frames seen through windows of their neighbours: shifted deltas, and normalisation over a sliding window.
+"""Features over windows of neighbouring frames: shifted deltas, and normalisation over a sliding window.
 
 References
 ----------
@@ -21,7 +21,7 @@ from spkbase.arrays import Floats
 from spkbase.errors import ConfigError
 from spkbase.work import chunk_bounds
 
-_BLOCK = 128  # frames whose windows are in memory together
+_BLOCK = 128  # number of frames whose windows are in memory together
 _LEAST_VARIANCE = 1e-10  # as in Kaldi
 
 
@@ -58,7 +58,7 @@ def shifted_deltas(static: Floats, *, spread: int, shift: int, blocks: int) -> F
     Returns
     -------
     ndarray of shape (T, k N)
-        Beyond the ends the first and the last frame go on.
+        The deltas; beyond the ends, the first and the last frame are repeated.
     """
     times = np.arange(len(static))
     last = len(static) - 1
@@ -81,9 +81,9 @@ def sliding_normalise(frames: Floats, *, window: int, variance: bool = True) -> 
     ----------
     frames : ndarray of shape (T, D)
     window : int
-        Frames in a window; if there are fewer, all.
+        Number of frames in a window; all frames if there are fewer.
     variance : bool
-        Also divide; a variance below 1e-10 counts as that.
+        Whether to divide too; variances below 1e-10 are raised to that.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def gaussianise(frames: Floats, *, window: int) -> Floats:
     ----------
     frames : ndarray of shape (T, D)
     window : int
-        As of `sliding_normalise`.
+        As in `sliding_normalise`.
 
     Returns
     -------
@@ -134,12 +134,12 @@ def _windows(frames: Floats, window: int) -> Iterator[tuple[slice, Floats]]:
 
 
 def mask_columns(mask: str, dimension: int) -> NDArray[np.int64]:
-    """Return the columns that a mask such as ``0-12,19`` keeps, of frames of this dimension.
+    """Return the columns that a mask such as ``0-12,19`` keeps, for frames of a given dimension.
 
     Raises
     ------
     ConfigError
-        If it is not of numbers and ranges that rise, below the dimension.
+        If it does not consist of ascending numbers and ranges below the dimension.
 
     Examples
     --------

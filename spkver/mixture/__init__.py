@@ -1,8 +1,8 @@
-"""Gaussian mixtures: frames in; the universal background model and the statistics of each segment under it out.
+"""Gaussian mixtures: from frames to the universal background model and each segment's statistics.
 
 `GaussianMixture` holds weights, means and variances; `train_ubm` trains it by splitting; `Statistics` holds zeroth- and
-first-order statistics, one segment a row, and they add. `WordModels` are hidden Markov models for speech whose words
-are known; `aligned_statistics` are the statistics of their states' components.
+first-order statistics, one segment per row, which can be added. `WordModels` are hidden Markov models for speech whose
+words are known; `aligned_statistics` are the statistics of their states' components.
 """
 
 from spkver.mixture.gmm import (

@@ -35,11 +35,11 @@ from spkbase.showing import one_line
 from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread
 from spkver.sidekit import inverse_matrices
 
-# The fewest frames of one task: fixed, so that sums are the same for any number of workers.
+# Least number of frames in a task: fixed, so that sums are the same for any number of workers.
 CHUNK = 8192
-# Posteriors of a block of frames stay in the second-level cache: components times frames.
+# Components times frames of a block, whose posteriors should stay in the second-level cache.
 _CACHED_POSTERIORS = 1 << 18
-# Frames of a block under full covariances, which needs many more columns for their products.
+# Frames of a block under full covariances, which needs many more columns, for products.
 _BLOCK_OF_PRODUCTS = 512
 LEAST_LOG_SHARE = -69.0
 """Logarithm of 1e-30, the least share of a component in a frame. Smaller shares would make products with denormal
@@ -139,7 +139,7 @@ def squares_or_products(frames: NDArray[Any], out: NDArray[Any]) -> NDArray[Any]
 
 @one_blas_thread()
 def check_positive_definite(covariances: Floats) -> None:
-    """Raise DataError unless all are symmetric, to the rounding of float32, and have a Cholesky factor."""
+    """Raise a DataError unless all matrices are symmetric, to the precision of float32, and have a Cholesky factor."""
     scales = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     least = 1e-6 * scales[:, :, None] * scales[:, None, :]
     if not (np.abs(covariances - covariances.swapaxes(1, 2)) <= least).all():
@@ -211,7 +211,7 @@ class GaussianMixture:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Sufficient statistics of frames under a mixture; they add.
+    """Sufficient statistics of frames under a mixture, which can be added.
 
     Attributes
     ----------
@@ -278,9 +278,9 @@ class PosteriorKernel:
 
     With z = [x^2, x, 1] the weighted log-density of component c is b_c . z (`natural_parameters`), and all sufficient
     statistics are P Z for the posteriors P. So the E-step is two matrix products around one pass over the posteriors:
-    maximum, subtraction, `exp`, and the sum over components, which is a matrix-vector product. Not the posteriors are
-    divided by that sum but Z, which is smaller. Densities leave the log domain only after the largest one of the frame
-    is subtracted, so no dimension is too high for them.
+    maximum, subtraction, `exp`, and the sum over components, which is a matrix-vector product. Instead of the
+    posteriors, Z, which is smaller, is divided by that sum. Densities leave the log domain only after the largest one
+    of each frame is subtracted, so no dimension is too high for them.
 
     Blocks are so long that their posteriors stay in the second-level cache, and the buffers are written in place.
 
@@ -298,7 +298,7 @@ class PosteriorKernel:
     Attributes
     ----------
     size : int
-        The most frames of a block.
+        Largest number of frames in a block.
     """
 
     def __init__(self, parameters: Floats, dtype: np.dtype, dimension: int | None = None) -> None:
@@ -355,7 +355,7 @@ def sufficient_statistics(frames: Rows, parameters: Floats) -> Accumulator:
     Parameters
     ----------
     frames : ndarray or StoredArray of shape (T, D)
-        Float32 or float64, which products run in; sums over blocks are float64.
+        Frames, float32 or float64, which is also the type of the products; sums over blocks are float64.
     parameters : ndarray of shape (C, 2 D + 1) or (C, D (D + 1) / 2 + D + 1)
         `natural_parameters` of the mixture.
 
@@ -376,7 +376,7 @@ def sufficient_statistics(frames: Rows, parameters: Floats) -> Accumulator:
     log_likelihood = 0.0
     for start, stop in chunk_bounds(len(frames), kernel.size):
         joint, augmented, of_frames = kernel(frames[start:stop])
-        # without the counts the number of columns is even, and the product runs at its full rate
+        # without the counts, the number of columns is even and the product is faster
         np.matmul(joint, augmented[:, :-1], out=block_sums)
         sums += block_sums
         zeroth += joint @ augmented[:, -1]
@@ -485,7 +485,8 @@ def block_size(n_components: int) -> int:
 def chunk_frames(n_frames: int) -> int:
     """Return the frames of one task of the E-step, fixed by the data: `CHUNK`, up to 32 times as many beyond 512 tasks.
 
-    Longer tasks return as much as short ones, and a scheduler hands out only some hundred tasks a second.
+    The results of tasks have the same size whatever their length, and a scheduler starts only some hundred tasks a
+    second.
 
     Examples
     --------
@@ -531,7 +532,7 @@ def whiten(values: Floats, factors: Floats) -> Floats:
     Parameters
     ----------
     values : ndarray of shape (..., C, D)
-        Such as first-order statistics minus n_c m_c.
+        Sums, such as first-order statistics minus n_c m_c.
     factors : ndarray of shape (C, D) or (C, D, D)
         See `whitening_factors`.
 

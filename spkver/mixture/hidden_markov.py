@@ -1,15 +1,15 @@
 """Hidden Markov models of words: left-to-right states, each a Gaussian mixture with diagonal covariances.
 
-A word is a unit of which texts are made: a digit, a sentence. All words have the same number S of states, each with C
-components. A text is a sequence of words; its graph has the states of all its words in a row. If pauses have a model,
+Texts consist of words; a word may be a digit or a whole sentence. All words have the same number S of states, each with
+C components. A text is a sequence of words; its graph has the states of all its words in a row. If pauses have a model,
 `SILENCE`, they may stand at both ends and between words. Texts are known in training and in alignment:
 `train_word_models` is Baum-Welch from a flat start, `align_texts` finds the frames of each word by Viterbi,
-`aligned_statistics` sums over frames by state and component. `text_posteriors` tells whether a text was said at all.
+`aligned_statistics` sums over frames by state and component. `text_posteriors` scores whether a text was spoken at all.
 
 Wherever a mixture's statistics are used, a set of word models counts as one mixture of W * S * C components.
 
 All recursions are over time, for a block of recordings with the same text at once: posteriors by scaled probabilities
-where these are provably precise, all else in the log domain.
+if these are provably precise, all others in the log domain.
 
 References
 ----------
@@ -62,11 +62,11 @@ SILENCE = "sil"
 Text = tuple[str, ...]
 """Words in their order."""
 
-_RECORDINGS = 32  # with the same text, in one task
-_PASSED = np.log(0.5)  # a pause is made or left out
-_LEAST_STAY = 1e-3  # least distance of probabilities of staying from 0 and 1
+_RECORDINGS = 32  # number of recordings with the same text in a task
+_PASSED = np.log(0.5)  # log-probability of a pause, and of no pause
+_LEAST_STAY = 1e-3  # least distance from 0 and 1 of probabilities of staying in a state
 
-# Scaled variables below the floor are raised to it; see `scaled_posteriors`.
+# Smaller scaled variables are raised to this value; see `scaled_posteriors`.
 _FLOOR = 1e-180
 _LEAST_SCALE = 1e-120
 _LEAST_OVERLAP = 1e-160
@@ -74,18 +74,18 @@ _LEAST_OVERLAP = 1e-160
 
 @dataclass(frozen=True)
 class HiddenMarkovConfig:
-    """How models of words are trained.
+    """Settings for training models of words.
 
     Attributes
     ----------
     states : int
         Number of states of each word, from left to right.
     components : int
-        Gaussians of each state, a power of two; the states of pauses share theirs.
+        Number of Gaussians of each state, a power of two; the states of pauses share theirs.
     rounds : int
         Rounds of EM at each number of Gaussians: 1, 2, 4 and so on.
     silence : bool
-        Pauses have a model; frames of pauses are needed then (`features.keep_all`, or `features.vad` none).
+        Whether pauses have a model, which requires frames of pauses (`features.keep_all`, or `features.vad` none).
     variance_floor, variance_ceiling : float
         Limits of the variances as shares of the variance of all frames.
     """
@@ -137,7 +137,7 @@ class WordModels:
             )
 
     def of(self, words: Sequence[str]) -> WordModels:
-        """Return the models of some words, in this order.
+        """Return the models of some words, in the given order.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class WordModels:
         absent = [word for word in words if word not in self.words]
         if absent:
             text = f"there is no model of {absent[0]!r}, only of {', '.join(self.words[:10])}"
-            raise DataError(text, remedy="let background speakers say all words of the texts")
+            raise DataError(text, remedy="give background recordings of all words of the texts")
         rows = _components(self, words, self.mixture.n_components)
         weights = self.mixture.weights[rows]
         mixture = GaussianMixture(
@@ -180,9 +180,9 @@ class StateGraph(NamedTuple):
     Attributes
     ----------
     states : ndarray of int of shape (L,)
-        State of the word models at each place.
+        State of the word models at each position.
     before : ndarray of int of shape (3, L)
-        Places from which arcs lead to each place.
+        Positions from which arcs lead to each position.
     enter : ndarray of shape (3, L)
         Log-probabilities of these arcs; minus infinity where there is no arc.
     first, last : ndarray of shape (L,)
@@ -262,7 +262,10 @@ def text_graph(models: WordModels, text: Text) -> StateGraph:
 
 
 def free_graph(models: WordModels, *, is_loop: bool = True) -> StateGraph:
-    """Return the graph of any sequence of the words, all equally probable; without the loop, of any single word."""
+    """Return the graph of any sequence of the words, all equally probable.
+
+    Without the loop, the graph of any single word.
+    """
     size = models.stay.shape[1]
     graph = row_graph(models.stay.ravel())
     graph.enter[1, ::size] = -np.inf
@@ -281,12 +284,12 @@ def forward(
     Parameters
     ----------
     emissions : ndarray of shape (T, R, L)
-        Log-densities b_t(l) of R recordings at each place; those beyond a recording's end do not matter.
+        Log-densities b_t(l) of R recordings at each position; values beyond a recording's end are ignored.
     lengths : ndarray of int of shape (R,)
         Frames of each recording.
     graph : StateGraph
     add : ufunc
-        `numpy.logaddexp`, or `numpy.maximum` for the best path alone (Viterbi).
+        `numpy.logaddexp`, or `numpy.maximum` for only the best path (Viterbi).
 
     Returns
     -------
@@ -328,14 +331,14 @@ def backward(emissions: Floats, lengths: NDArray[np.int64], graph: StateGraph) -
 
 
 class PlacePosteriors(NamedTuple):
-    """What forward-backward tells about the places of a graph.
+    """Results of forward-backward for the positions of a graph.
 
     Attributes
     ----------
     shares : ndarray of shape (T, R, L)
-        Posteriors of the places in each frame of each recording; beyond a recording's end they do not matter.
+        Posteriors of the places in each frame of each recording; values beyond a recording's end are meaningless.
     stays : ndarray of shape (R, L)
-        Expected number of times that each place is kept.
+        Expected number of times that the path stays at each position.
     log_likelihoods : ndarray of shape (R,)
         In nat.
     """
@@ -383,10 +386,10 @@ def scaled_posteriors(
 
         a_t(l) = b_t(l) sum_k a_{t-1}(k) p(k, l) / s_t,   c_t(l) = sum_k p(l, k) b_{t+1}(k) c_{t+1}(k) / r_t
 
-    The scales s_t and r_t make the sum over the places 1, so nothing overflows. To prove that nothing that matters
-    underflows either, values below a floor are raised to it. Then the overlap of a frame, sum_l a_t(l) c_t(l), is at
-    most too large, and each raised value adds at most floor / overlap to the likelihood as a share of it: less than
-    1e-20 where the overlap is 1e-160 or more. Scales of 1e-120 or more keep rounding near zero below the floor.
+    The scales s_t and r_t make the sum over the places 1, so nothing overflows. To prove that no relevant value
+    underflows either, values below a floor are raised to it. Then the overlap of a frame, sum_l a_t(l) c_t(l), can only
+    be too large, and each raised value adds at most the share floor / overlap to the likelihood: less than 1e-20 if the
+    overlap is at least 1e-160. Scales of 1e-120 or more keep rounding near zero below the floor.
 
     Parameters
     ----------
@@ -432,10 +435,10 @@ def scaled_posteriors(
     overlaps = shares.sum(axis=2)
     is_enough = (scales >= _LEAST_SCALE) & (overlaps >= _LEAST_OVERLAP)
     is_precise = (is_enough | ~is_inside).all(axis=0)
-    overlaps[:, ~is_precise] = 1.0  # what follows is not used for these
+    overlaps[:, ~is_precise] = 1.0  # the results below are not used for these
     scales[:, ~is_precise] = 1.0
     shares /= overlaps[:, :, None]
-    # a place is kept: a_t(l) p(l, l) b_{t+1}(l) c_{t+1}(l), as a share of the likelihood
+    # expected stays: a_t(l) p(l, l) b_{t+1}(l) c_{t+1}(l), as a share of the likelihood
     kept = ahead[:-1] * densities[1:]
     kept *= behind[1:]
     weights = is_inside[1:] / (scales[1:] * overlaps[1:])
@@ -448,7 +451,7 @@ def scaled_posteriors(
 
 
 def _scale(values: Floats) -> Floats:
-    """Divide rows by their sums, raise what is below the floor, both in place; return the sums."""
+    """Divide rows by their sums, raise values below the floor, both in place; return the sums."""
     sums: Floats = np.maximum(values.sum(axis=1), _FLOOR)
     values /= sums[:, None]
     np.maximum(values, _FLOOR, out=values)
@@ -463,7 +466,7 @@ def viterbi(
     Returns
     -------
     paths : ndarray of int of shape (T, R)
-        Place in each frame; beyond a recording's end its last one.
+        Position in each frame; beyond a recording's end, its last position.
     log_likelihoods : ndarray of shape (R,)
     """
     scores, totals = forward(emissions, lengths, graph, np.maximum)
@@ -501,14 +504,16 @@ def state_densities(
     augmented = np.ones((len(frames), 2 * dimension + 1), frames.dtype)
     squares_or_products(frames, augmented[:, :dimension])
     augmented[:, dimension:-1] = frames
-    joint = augmented @ parameters.reshape(-1, augmented.shape[1]).T.astype(frames.dtype)
-    joint = joint.reshape(len(frames), *parameters.shape[:2])
-    largest = joint.max(axis=2, keepdims=True)
-    joint -= largest
-    np.exp(np.maximum(joint, LEAST_LOG_SHARE, out=joint), out=joint)
-    totals = joint.sum(axis=2, keepdims=True)
-    joint /= totals
-    return (largest + np.log(totals))[:, :, 0].astype(np.float64), joint, augmented
+    by_component = parameters.reshape(-1, augmented.shape[1]).T.astype(frames.dtype)
+    log_shares = (augmented @ by_component).reshape(len(frames), *parameters.shape[:2])
+    largest = log_shares.max(axis=2, keepdims=True)
+    log_shares -= largest
+    np.maximum(log_shares, LEAST_LOG_SHARE, out=log_shares)
+    posteriors = np.exp(log_shares, out=log_shares)  # in the same memory
+    totals = posteriors.sum(axis=2, keepdims=True)
+    posteriors /= totals
+    log_densities = (largest + np.log(totals))[:, :, 0].astype(np.float64)
+    return log_densities, posteriors, augmented
 
 
 def occupancy(
@@ -522,23 +527,23 @@ def occupancy(
     Parameters
     ----------
     recordings : sequence of ndarray or StoredArray of shape (T, D)
-        Each with at least as many frames as the text has states.
+        Recordings with at least as many frames as the text has states.
     models : WordModels
         Models of the words of the text; see `WordModels.of_text`.
     text : tuple of str
     mixture : GaussianMixture, optional
-        With diagonal covariances; its components replace those of each state.
+        Mixture with diagonal covariances, whose components replace those of each state.
 
     Returns
     -------
     posteriors : ndarray of shape (F, N * C)
-        Posteriors of the states and components of `models` in each frame, recording after recording.
+        Posteriors of the states and components of `models` in each frame, sorted by recording.
     augmented : ndarray of shape (F, 2 D + 1)
         Rows [x^2, x, 1] of the frames.
     log_likelihood : float
         Sum over the recordings, in nat.
     stays : ndarray of shape (N,)
-        Expected number of times that each state is kept.
+        Expected number of times that the path stays in each state.
     """
     graph = text_graph(models, text)
     frames, lengths, at = _stacked(recordings)
@@ -564,7 +569,7 @@ def train_word_models(
     work: Work = ALL_CORES,
     verbose: bool = True,
 ) -> WordModels:
-    """Train a model of each word by Baum-Welch from a flat start: every state begins with the mean of all frames.
+    """Train a model of each word by Baum-Welch from a flat start: every state starts at the mean of all frames.
 
     Parameters
     ----------
@@ -604,7 +609,7 @@ def train_word_models(
     mean = whole.first[0] / whole.n_frames
     moment = whole.second[0] / whole.n_frames
     variance = moment - mean**2
-    # thousands of squares are added in the type of the frames
+    # the sums of squares are rounded in the type of the frames
     share = 100 * share_of_type(values.dtype)
     constant = np.flatnonzero(is_negligible(np.maximum(variance, 0.0), moment, share=share))
     if len(constant):
@@ -647,9 +652,10 @@ def updated(
     ----------
     models : WordModels
     sums : Accumulator
-        Over all W * S * C components.
+        Sums over all W * S * C components.
     stays : ndarray of shape (W * S,)
-        Expected number of times that each state is kept; its share of the state's frames is the new probability.
+        Expected number of times that the path stays in each state; its share of the state's frames is the new
+        probability.
     lowest, highest : ndarray of shape (D,)
         Limits of the variances.
     """
@@ -669,7 +675,7 @@ def updated(
 
 
 def split_states(mixture: GaussianMixture, n_states: int) -> GaussianMixture:
-    """Double the components of each state, see `spkver.mixture.ubm.split`; those of a state stay together."""
+    """Double the components of each state, see `spkver.mixture.ubm.split`; components of a state stay together."""
     order = np.arange(2 * mixture.n_components).reshape(2, n_states, -1).swapaxes(0, 1).ravel()
     doubled = split(mixture)
     return GaussianMixture(doubled.weights[order], doubled.means[order], doubled.variances[order])
@@ -683,7 +689,7 @@ class AlignedWords:
     Attributes
     ----------
     rows : IdMap
-        Model, recording and frames of each of K words, recording after recording.
+        Model, recording and frames of each of K words, sorted by recording.
     words : ndarray of str of shape (K,)
     owners : ndarray of int64 of shape (K,)
         Row of the list to which the word belongs.
@@ -711,7 +717,7 @@ def align_texts(
     rows : IdMap
         N recordings, or parts of them.
     texts : sequence of tuple of str, length N
-        The text that each row is assumed to say.
+        The text that each row is assumed to contain.
 
     Returns
     -------
@@ -830,14 +836,14 @@ def text_posteriors(
         Models of W words.
     frames : Frames
     rows : IdMap
-        N recordings, or parts of them; for one in several rows, sequences of words are scored once.
+        N recordings, or parts of them; if a recording is in several rows, sequences of words are scored once.
     texts : sequence of tuple of str, length N
-        The text that each row may say, of K words. If all have one word, they are compared with single words.
+        The text that each row may contain, of K words. If all have one word, they are compared with single words.
 
     Returns
     -------
     ndarray of shape (N,)
-        In nat; near 0 where the text was said, clearly below where it was not.
+        Scores in nat: near 0 if the text was spoken, clearly below if not.
 
     Raises
     ------
@@ -873,7 +879,7 @@ def text_blocks(texts: Sequence[Text]) -> list[tuple[Text, list[int]]]:
 
 
 def check_lengths(frames: Frames, rows: IdMap, texts: Sequence[Text], n_states: int) -> None:
-    """Raise DataError for a recording, or a part of one, that has fewer frames than its text has states."""
+    """Raise a DataError for a recording, or a part of one, that has fewer frames than its text has states."""
     for row, text in enumerate(texts):
         n_frames = len(part_of(frames, rows, row))
         if n_frames < max(len(text) * n_states, 1):
@@ -949,7 +955,7 @@ def _expectation(items: list[Any], models: WordModels, work: Work) -> tuple[Accu
         stays[[models.words.index(word) for word in words]] += kept.reshape(len(words), -1)
         likelihood += likelihood_of_block
     if SILENCE in models.words:
-        # the states of pauses share one mixture: else they would learn the words around them
+        # the states of pauses share a mixture: otherwise they would learn the adjacent words
         rows = _components(models, [SILENCE], len(sums))
         of_silence = sums[rows].reshape(models.stay.shape[1], -1, sums.shape[1])
         sums[rows] = np.tile(of_silence.mean(axis=0), (len(of_silence), 1))
@@ -1000,7 +1006,7 @@ def _word_bounds(block: tuple[list[Rows], Text], models: WordModels) -> list[NDA
 def _log_likelihoods(
     block: tuple[list[Rows], Text], models: WordModels, is_loop: bool = True
 ) -> Floats:
-    """Return the log-likelihood of each recording given the text; without one, given any sequence of words."""
+    """Return the log-likelihood of each recording given the text; without a text, given any sequence of words."""
     recordings, text = block
     if text:
         used = models.of_text(text)

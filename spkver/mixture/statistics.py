@@ -1,4 +1,4 @@
-"""Zero- and first-order statistics of segments under a mixture; they add.
+"""Zeroth- and first-order statistics of segments under a mixture, which can be added.
 
 Statistics and supervectors are written and read by blocks of rows, in files of SIDEKIT's layout.
 
@@ -37,7 +37,7 @@ from spkver.sidekit import (
     write_stat_server,
 )
 
-_SEGMENTS = 32  # in one task and in one block of a file
+_SEGMENTS = 32  # number of segments in a task and in a block of a file
 _REMEDY = "accumulate them on the mixture that they are used with"
 
 
@@ -126,27 +126,30 @@ def segment_statistics(frames: NDArray[Any], kernel: PosteriorKernel) -> NDArray
 
 
 class SegmentRows:
-    """Rows of segments, each belonging to a model, that can be chosen and joined: a base of dataclasses of columns."""
+    """Base class for dataclasses of columns with a row per segment, each belonging to a model.
+
+    Rows can be chosen and joined.
+    """
 
     models: NDArray[Any]
     segments: NDArray[Any]
 
     def __getitem__(self, rows: Any) -> Self:
-        """Return the rows that a slice, a mask, numbers or ids of segments choose, in memory."""
+        """Return the rows, in memory, chosen by a slice, a mask, numbers or ids of segments."""
         return self._taken(chosen_rows(rows, self.segments))
 
     def of_models(self, models: Sequence[str] | NDArray[Any]) -> Self:
-        """Return the rows of some models, in the order of the list; DataError if one has none."""
+        """Return the rows of some models, in the order of the list; raise a DataError if a model has none."""
         return self._taken(chosen_rows(np.asarray(models, object), self.models))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of several, one after the other, in memory.
+        """Return the concatenated rows of several objects, in memory.
 
         Raises
         ------
         DataError
-            If there are none, their columns or their mixtures differ, or a segment of a model is in two of them.
+            If there are no objects, their columns or mixtures differ, or a segment of a model is in two of them.
         """
         if not parts:
             raise DataError("expected at least one part to join, got none")
@@ -182,9 +185,9 @@ class Statistics(SegmentRows):
     zeroth : ndarray or StoredArray of shape (N, C)
         Number of frames of each component: the sum of its posteriors.
     first : ndarray or StoredArray of shape (N, C * D)
-        Sum of its frames, weighted by these posteriors, component after component; not centred.
+        Sums of the frames, weighted by these posteriors, sorted by component; not centred.
     mixture : str
-        Digest of the means of the mixture that they were accumulated on; empty where it is not known, as in files.
+        Digest of the means of the mixture on which they were accumulated; empty if unknown, as in files.
     """
 
     models: NDArray[Any]
@@ -213,7 +216,7 @@ class Statistics(SegmentRows):
         return Statistics(self.models[rows], self.segments[rows], zeroth, first, self.mixture)
 
     def check(self, means: NDArray[Any]) -> None:
-        """Raise DataError unless these are statistics of the mixture with these means (C, D), as far as is known."""
+        """Raise a DataError if these are known not to be statistics of the mixture with these means (C, D)."""
         n_components, dimension = means.shape
         if (self.zeroth.shape[1], self.first.shape[1]) != (n_components, n_components * dimension):
             text = f"statistics of shapes {self.zeroth.shape} and {self.first.shape} do not fit a mixture of "
@@ -243,17 +246,17 @@ def accumulate_statistics(
     frames : Frames
     models, segments : sequence of str, of length N
     work : spkbase.work.Work
-        A segment's statistics depend on its frames alone, not on workers or on the rest of the list.
+        Workers. A segment's statistics depend only on its frames, not on workers or the rest of the list.
     destination : path, optional
-        Rows go straight into this file in the layout of SIDEKIT's StatServer, float32, and are read from it on access.
-        A segment in several rows is then computed for each.
+        File for the rows, in the layout of SIDEKIT's StatServer in float32, from which they are read on access. A
+        segment in several rows is then computed for each.
     verbose : bool
         Whether to show progress.
 
     Returns
     -------
     Statistics
-        In memory in the dtype of the frames.
+        Statistics, in memory in the dtype of the frames.
 
     Raises
     ------
@@ -286,7 +289,7 @@ def statistic_blocks(
     *,
     work: Work = ALL_CORES,
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield the zeroth (n, C) and first (n, C * D) statistics of block after block of segments, in their order."""
+    """Yield the zeroth (n, C) and first (n, C * D) statistics of segments, block by block, in order."""
     check_frames(frames.values, mixture)
     for segment in segments:
         if not len(frames.of(segment)):
@@ -328,7 +331,7 @@ def write_statistics(path: str | Path, statistics: Statistics) -> None:
 
 
 def _mixture_digest(means: NDArray[Any]) -> str:
-    """Return a digest of the means of a mixture, as float32: it tells mixtures of the same size apart."""
+    """Return a digest of the means of a mixture, as float32, which distinguishes mixtures of the same size."""
     return fingerprint(np.asarray(means, np.float32))
 
 
@@ -345,7 +348,7 @@ def _joined_column(name: str, values: Sequence[Any]) -> Any:
 
 
 def _shared_mixture(digests: Sequence[str]) -> str:
-    """The mixture of all parts; empty where that of a part is not known."""
+    """Return the digest of the mixture of all parts; empty if that of a part is unknown."""
     if len(set(digests) - {""}) > 1:
         text = "the statistics to join were accumulated on different mixtures"
         raise DataError(text, remedy="accumulate all of them on the same mixture")

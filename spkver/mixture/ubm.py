@@ -37,10 +37,10 @@ from spkver.sidekit import read_mixture, write_mixture
 
 logger = logging.getLogger(__name__)
 
-ALIVE = 1.0  # a component that carries less than one frame is dead
+ALIVE = 1.0  # a component with fewer frames than this is dead
 
 _SCHEDULE = (1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8)
-# variances within this share of the largest one tie: float32 sums of equal ones differ by 1e-6 and more
+# variances within this share of the largest count as equal: float32 sums of equal values differ by 1e-6 and more
 _TIE = 1e-5
 
 
@@ -59,16 +59,16 @@ def full_m_step(
 
     The variance of c in each direction is then between the lower and the upper limit times the variance of R. Among all
     such covariances these are the most likely ones, so the likelihood never falls if the covariances before were within
-    the limits. A component that carries less than one frame keeps its mean and covariance.
+    the limits. A component with less than one frame keeps its mean and covariance.
 
     Parameters
     ----------
     accumulator : Accumulator
-        With full second moments, of the posteriors under `before`.
+        Statistics with full second moments, for the posteriors under `before`.
     before : GaussianMixture
         With full covariances.
     reference : ndarray of shape (D,)
-        Variances that the limits are shares of.
+        Variances to which the limits refer.
     limits : tuple of float
         Lower and upper limit, such as .01 and 10.
 
@@ -79,7 +79,7 @@ def full_m_step(
     alive = accumulator.zeroth >= ALIVE
     if not alive.all():
         dead = np.flatnonzero(~alive).tolist()
-        logger.warning("UBM: Gaussians %s carry less than one frame; they stay as they are", dead)
+        logger.warning("UBM: Gaussians %s have less than one frame; they are not updated", dead)
     count = accumulator.zeroth[alive]
     means = before.means.copy()
     covariances = before.variances.copy()
@@ -123,7 +123,7 @@ def with_full_covariances(mixture: GaussianMixture) -> GaussianMixture:
 
 @dataclass(frozen=True)
 class UbmConfig:
-    """How the universal background model is trained.
+    """Settings for training the universal background model.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class TrainedUbm(GaussianMixture):
     Attributes
     ----------
     weights, means, variances
-        As of `GaussianMixture`.
+        As in `GaussianMixture`.
     variance_control : ndarray of shape (D,)
         Second moment of the frames, the reference of the variance limits.
     log_likelihoods : ndarray of shape (I,)
@@ -227,7 +227,8 @@ def split(mixture: GaussianMixture, *, dimension: int | None = None) -> Gaussian
 
 
 def widest_dimensions(variances: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the dimension of the largest variance in each row; within 1e-5 of the largest the lowest index wins.
+    """Return the dimension of the largest variance in each row; of those within 1e-5 of the largest, the lowest index
+    wins.
 
     Examples
     --------
@@ -249,9 +250,8 @@ def train_ubm(
     Parameters
     ----------
     frames : ndarray or StoredArray of shape (T, D)
-        All frames, in memory or in a file; float32, or float64, which runs everything in float64. Where their mean is
-        so far from 0 that the variance floor, a share of their second moment, exceeds their variance, there is a
-        warning.
+        All frames, in memory or in a file; float32, or float64 to compute everything in float64. If their mean is so
+        far from 0 that the variance floor, a share of their second moment, exceeds their variance, there is a warning.
     config : UbmConfig
     work : spkbase.work.Work
         The result does not depend on the number of workers.
@@ -273,7 +273,7 @@ def train_ubm(
     frames = vectors_of(frames, "frames")
     _check(frames, config)
     dimension = frames.shape[1]
-    # the mean and second moment of all frames, SIDEKIT's start
+    # SIDEKIT's start: the mean and second moment of all frames
     start = GaussianMixture(np.ones(1), np.zeros((1, dimension)), np.ones((1, dimension)))
     accumulator = e_step(frames, start, work=work)
     moment = accumulator.second[0] / len(frames)
@@ -320,7 +320,7 @@ def check_ubm(config: UbmConfig, *, dimension: int, most_frames: float) -> None:
     dimension : int
         Length of a frame.
     most_frames : float
-        The number of frames if all is speech.
+        Number of frames if all of them are speech.
 
     Raises
     ------
@@ -383,7 +383,7 @@ def schedule_marks(n_components: Sequence[int] | NDArray[Any]) -> list[tuple[int
 
 
 def _rounds(config: UbmConfig) -> list[int | None]:
-    """The number of Gaussians in each round of EM; None for rounds with full covariances."""
+    """Return the number of Gaussians in each round of EM; None for rounds with full covariances."""
     rounds: list[int | None] = []
     n_splits = config.components.bit_length() - 1
     for number, count in enumerate(config.iterations[:n_splits], 1):
@@ -424,8 +424,8 @@ def _warn_of_floor(mean: Floats, moment: Floats, floor: float) -> None:
     floored = np.flatnonzero(floor * moment > moment - mean**2)
     if len(floored):
         logger.warning(
-            "UBM: the variance floor exceeds the variance of the frames in dimensions %s, whose mean is far from 0: "
-            "Gaussians cannot be narrower (normalise the features, cmvn, or subtract their mean)",
+            "UBM: the variance floor exceeds the variance of the frames in dimensions %s, whose mean is far from 0,"
+            " so that Gaussians are too wide (normalise the features, cmvn, or subtract their mean)",
             few(floored.tolist()),
         )
 

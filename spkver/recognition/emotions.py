@@ -7,8 +7,8 @@ the same weight, whatever their sizes.
 
 The functionals of a recording are one vector, whatever its length: statistics over time of cepstra, energy and pitch.
 Every 10 ms there are 13 cepstra, the log-energy in dB below the loudest frame, and the pitch in semitones of voiced
-frames. Only frames count between the first and the last one that is less than 35 dB below the loudest, so that neither
-the silence around an utterance nor the gain of a recording, which anonymisers change, has an effect.
+frames. Only frames between the first and the last one that is less than 35 dB below the loudest are used, so that
+neither the silence around an utterance nor the gain of a recording, which anonymisers change, has an effect.
 
 References
 ----------
@@ -64,11 +64,11 @@ _FEATURES = FeatureConfig(
 _PITCH_RANGE = (60.0, 600.0)  # Hz
 _PITCH_RESOLUTION = 0.2  # semitones
 _SPEECH_DB = 35.0
-_REFERENCE_HZ = 55.0  # of semitones
+_REFERENCE_HZ = 55.0  # reference of semitones
 _DB = 10 / math.log(10)
 _QUANTILES = (0.05, 0.2, 0.5, 0.8, 0.95)
 _FEW = 4
-# Functionals depend on their versions.
+# Libraries on whose versions functionals depend.
 _LIBRARIES = ("numpy", "scipy", "soundfile", "soxr")
 
 Fold = tuple[tuple[str, ...], tuple[str, ...]]
@@ -89,7 +89,8 @@ def functionals(samples: NDArray[Any]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        By name, such as ``c1.mean``, always in one order; finite. Pitch counts as 0 throughout where there is no voice.
+        Finite values by name, such as ``c1.mean``, always in the same order. Without any voice, all values of pitch are
+        0.
 
     Raises
     ------
@@ -150,7 +151,8 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
 
 
 def read_folds(datadir: DataDir) -> dict[str, str]:
-    """Read the fold of each speaker: the ``spk2fold`` of a data directory, or each speaker alone without the list.
+    """Read the fold of each speaker: the ``spk2fold`` of a data directory, or each speaker alone if there is no such
+    list.
 
     Raises
     ------
@@ -183,15 +185,15 @@ def recognise_emotions(
     Parameters
     ----------
     run : Run
-        Keeps the functionals, so that a second call resumes.
+        The run that keeps the functionals, so that a second call resumes.
     test, train : DataDir
-        What to recognise and what to learn from; they may be the same, or the anonymised and the original speech.
+        The speech to recognise and to learn from; they may be the same, or the anonymised and the original speech.
     emotions : mapping of str to str
         Emotion of each training utterance.
     folds : mapping of str to str
         Fold of each test speaker.
     speaker_normalisation : bool
-        Normalise by speaker; else by the training set.
+        Whether to normalise by speaker; otherwise by the training set.
 
     Returns
     -------
@@ -253,7 +255,7 @@ def check_folds(
                 tested.append(utterance)
         if len(speakers) < 2 or len(classes) < 2:
             text = f"fold {fold!r} leaves {len(speakers)} speakers and {len(classes)} emotions to learn from"
-            problems.add(text, remedy="two of each are needed at least")
+            problems.add(text, remedy="at least two of each are needed")
         laid_out.append((tuple(learnt), tuple(tested)))
     problems.raise_if_any()
     return laid_out
@@ -315,7 +317,7 @@ def choose_cost(
     speakers: Sequence[str],
     costs: Sequence[float] = COSTS,
 ) -> float:
-    """Choose the penalty of the best unweighted recall over inner folds of speakers, the smallest of equal ones."""
+    """Choose the penalty with the best unweighted recall over inner folds of speakers, the smallest of equal ones."""
     names = sorted(set(speakers))
     fold_of = {name: number % min(INNER_FOLDS, len(names)) for number, name in enumerate(names)}
     folds = np.array([fold_of[name] for name in speakers])
@@ -340,7 +342,7 @@ def choose_cost(
 def _pitch(samples: NDArray[Any], kept: slice) -> NDArray[np.float64]:
     """Return the pitch of the kept frames in semitones above 55 Hz; 0 where there is no voice."""
     length = 1 << math.ceil(math.log2(3 * RATE / _PITCH_RANGE[0]))
-    # frames of the tracker are centred on those of the cepstra
+    # frames of the tracker have the same centres as those of the cepstra
     padded = np.pad(samples, ((length - _WINDOW) // 2, length))
     pitch_hz = pyin_track(
         padded[kept.start * _SHIFT : (kept.stop - 1) * _SHIFT + length],
@@ -455,7 +457,7 @@ def _vectors(
 
 
 def _standard(values: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
-    """Standardise by the reference; what is constant there becomes 0."""
+    """Standardise by the reference; values that are constant in it become 0."""
     deviation = reference.std(axis=0)
     varies = deviation > 1e-9
     scale = np.where(varies, deviation, 1.0)

@@ -34,19 +34,20 @@ def map_recordings(
     Parameters
     ----------
     run : Run
-        Its `jobs` workers share the work; results do not depend on their number.
+        The run, whose `jobs` workers share the work; results do not depend on their number.
     name : str
         Name of the stages and of their folder.
     function : callable
-        Importable; takes the path, and gives what JSON can hold. A `DataError` of one file does not stop the others.
+        An importable function of the path, whose result JSON can hold. A `DataError` for one file does not stop the
+        others.
     recordings : mapping of str to Path, or to tuple of Path
         Audio file of each recording, or several that belong together; known by path, size and time of change.
     settings : object
-        What the results depend on besides the audio; see `spkbase.files.fingerprint`.
+        All that the results depend on besides the audio; see `spkbase.files.fingerprint`.
     libraries : sequence of str
         Distributions whose versions the results depend on.
     chunk : int
-        Recordings of a stage, whose results are in one file.
+        Number of recordings in a stage, whose results are in one file.
 
     Returns
     -------

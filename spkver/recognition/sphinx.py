@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from spkbase.packages import imported
 
 RATE = 16000
-# cepstral means are those of the recording, so that no recording depends on the one before
+# cepstral means are taken over the recording, so that no recording depends on the one before
 CMN = "batch"
 LIBRARIES = ("numpy", "pocketsphinx", "soundfile", "soxr")
 
@@ -34,7 +34,7 @@ def check_pocketsphinx() -> None:
     Raises
     ------
     ConfigError
-        If it is not.
+        If it is not installed.
     """
     imported("pocketsphinx", "pocketsphinx", "recognition")
 
@@ -42,7 +42,7 @@ def check_pocketsphinx() -> None:
 def recognise_by_pocketsphinx(samples: NDArray[np.floating]) -> str:
     """Return the words of a signal at 16 kHz, in upper case, with single blanks between them."""
     decoder = load_decoder()
-    decoder.reinit_feat()  # else noise and means of the previous recording would change the words
+    decoder.reinit_feat()  # otherwise noise and means of the previous recording would affect the words
     decoder.start_utt()
     integers = np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2")
     decoder.process_raw(integers.tobytes(), full_utt=True)
@@ -50,7 +50,7 @@ def recognise_by_pocketsphinx(samples: NDArray[np.floating]) -> str:
     hypothesis = decoder.hyp()
     if not hypothesis:
         return ""
-    # pronunciations are numbered, noises stand in brackets
+    # pronunciations are numbered, and noises are in brackets
     words = [_VARIANT.sub("", word) for word in hypothesis.hypstr.split()]
     return " ".join(word for word in words if word[0] not in "<[+").upper()
 

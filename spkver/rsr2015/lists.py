@@ -1,7 +1,7 @@
 """RSR2015: configuration of the experiment and its lists.
 
 Results of SIDEKIT's tutorial or of another run (statistics, supervectors, machines, vectors) can replace stages.
-Systems of one vector a recording have training recordings and chains of steps.
+Systems with one vector per recording have training recordings and chains of steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from spkver.vectors import (
     check_rank,
 )
 
-# Names of files: of a recipe, of the tutorial, and of the tutorial for normalised supervectors.
+# Names of files in a recipe, in the tutorial, and in the tutorial for normalised supervectors.
 _NAMES = {
     "statistics": ("stat_{name}.h5", "stat_rsr2015_{sex}_{name}.h5"),
     "supervectors": (
@@ -46,7 +46,7 @@ _NAMES = {
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-# The lists that NAP may be estimated on, by the value of `nap.list`.
+# The lists on which NAP may be estimated, by the value of `nap.list`.
 NAP_LISTS = {"background": "back", "nap": "nap"}
 
 
@@ -57,10 +57,10 @@ class GivenConfig:
     Attributes
     ----------
     statistics, supervectors : str, optional
-        Folder of StatServers, one for each list: ``stat_enroll.h5`` or ``stat_rsr2015_male_enroll.h5``, and
-        ``sv_...`` alike.
+        Folder of StatServers, one for each list: ``stat_enroll.h5`` or ``stat_rsr2015_male_enroll.h5``, and likewise
+        ``sv_...``.
     machines, machines_nap : str, optional
-        Folder of SIDEKIT's machines, ``{model}.svm``, or a file of this package: without NAP and with it.
+        Folder of SIDEKIT's machines, ``{model}.svm``, or a file of this package; without NAP, and with NAP.
     vectors : str, optional
         Vectors of all recordings in place of i-vectors, such as `spkver embed` writes.
     """
@@ -110,7 +110,9 @@ def given_files(
                     name: _stat_file(key, name, idmap, config) for name, idmap in maps.items()
                 }
                 continue
-            files[key] = Path(given)  # vectors are read with the chains, which need their dimension
+            files[key] = Path(
+                given
+            )  # vectors are read together with the chains, which depend on their dimension
             if key.startswith("machines"):
                 machine_files(files[key], sorted(set(maps["enroll"].models)))
     if config.given.statistics is not None and config.ubm.file is None:
@@ -138,7 +140,7 @@ def _stat_file(key: str, name: str, idmap: IdMap, config: RecipeConfig) -> Path:
 
 @dataclass(frozen=True)
 class MachineConfig(SvmConfig):
-    """How the machines are trained, and whether they are also written as SIDEKIT's files.
+    """Settings for training the machines, and whether they are also written as SIDEKIT's files.
 
     Attributes
     ----------
@@ -150,7 +152,7 @@ class MachineConfig(SvmConfig):
 
     @property
     def training(self) -> SvmConfig:
-        """How the machines are trained."""
+        """The settings for training the machines."""
         return SvmConfig(self.tolerance, self.cost, self.balanced)
 
 
@@ -161,7 +163,8 @@ class IVectorsConfig:
     Attributes
     ----------
     list : {"ubm", "background", "nap"}
-        Training recordings of the matrix and the chains: all of the background speakers, or those of one list.
+        Training recordings of the matrix and the chains: all recordings of the background speakers, or those of one
+        list.
     classes : {"speaker", "sentence"}
         Classes of the chains: speakers, or speakers with a sentence each, as models are.
     method : {"exact", "weights", "eigen"}
@@ -258,14 +261,14 @@ class SimulationConfig:
 
 @dataclass(frozen=True)
 class ListsConfig:
-    """Lists as files.
+    """Files of lists.
 
     Attributes
     ----------
     folder : str, optional
-        SIDEKIT's ``task`` or a recipe's; missing lists come from the corpus.
+        A folder ``task`` of SIDEKIT's or of a recipe; missing lists come from the corpus.
     enrolment, trials, prompts : str, optional
-        Key files (.trn, .ndx, and the words of part 3) in place of those that are found in the corpus.
+        Key files (.trn, .ndx, and the words of part 3) to use instead of those found in the corpus.
     """
 
     folder: str | None = None
@@ -333,7 +336,7 @@ class RecipeConfig:
 
 
 def named_lists(lists: Rsr2015, *names: str) -> dict[str, IdMap]:
-    """Return lists of recordings under the names that their artefacts carry; all of them by default."""
+    """Return lists of recordings by the names of their artefacts; by default all lists."""
     known = {
         "enroll": lists.enrolment,
         "back": lists.background,
@@ -344,12 +347,13 @@ def named_lists(lists: Rsr2015, *names: str) -> dict[str, IdMap]:
 
 
 def training_lists(config: RecipeConfig, lists: Rsr2015) -> dict[str, IdMap]:
-    """Return the lists training, enroll and test of systems of one vector a recording, checked against their chains.
+    """Return the lists training, enroll and test of systems with one vector per recording, checked against their
+    chains.
 
     Raises
     ------
     DataError
-        With all problems: a list that cannot train the matrix or a chain, vectors that are not there.
+        With all problems: a list that cannot train the matrix or a chain, missing vectors.
     """
     problems = Problems()
     maps = vector_lists(lists, config.ivectors)
@@ -366,7 +370,7 @@ def training_lists(config: RecipeConfig, lists: Rsr2015) -> dict[str, IdMap]:
         if file is None:
             width = config.ubm.components * config.features.dimension
             check_rank(rank, n_segments=len(maps["training"]), width=width)
-        else:  # vectors that are ready
+        else:  # precomputed vectors
             known = read_embeddings(file)
             rank = known.vectors.shape[1]
             for idmap in maps.values():

@@ -1,6 +1,6 @@
 """From scores to figures: metrics of each system with intervals, and linkability.
 
-ZEBRA and linkability measure how much the scores disclose about the speakers. Intervals are from a bootstrap of
+ZEBRA and linkability measure how much the scores disclose about the speakers. Intervals come from a bootstrap of
 speakers, not of models.
 """
 
@@ -29,7 +29,7 @@ CALIBRATION = (
     "regression on these trials, cllr takes them for natural log-likelihood ratios"
 )
 _METRICS = ("eer", "cllr", "min_cllr", "zebra.population", "zebra.individual", "d_sys", "prbep")
-_MANY = 100_000  # trials; above, fewer resamples
+_MANY = 100_000  # with more trials, fewer resamples are drawn
 _RESAMPLES = 1000
 _FEWER = 200
 
@@ -43,11 +43,11 @@ class Speakers:
     of_model, of_segment : mapping of str to str
         Speaker of each model and of each segment.
     resamples : int, optional
-        Resamples; see `spkver.rsr2015.lists.ReportConfig`.
+        Number of resamples; see `spkver.rsr2015.lists.ReportConfig`.
     seed : int
         Seed of the resamples.
     jobs : int, optional
-        Number of workers, on which no result depends.
+        Number of workers; the results do not depend on it.
     """
 
     of_model: Mapping[str, str]
@@ -59,7 +59,7 @@ class Speakers:
 
 @dataclass(frozen=True)
 class SystemResult(Condition):
-    """A system on all trials, and on each pair of a target and a nontarget type, such as ``TC-IC``."""
+    """Results of a system on all trials, and on each pair of a target and a nontarget type, such as ``TC-IC``."""
 
     trial_types: dict[str, Condition] = field(default_factory=dict)
 
@@ -107,7 +107,7 @@ def assess_system(
     ----------
     scores : Scores
     key : Key
-        Its trials are evaluated.
+        The trials to evaluate.
     speakers : Speakers
     config : RecipeConfig
     name : str
@@ -116,8 +116,9 @@ def assess_system(
     Returns
     -------
     Condition
-        ``min_dcf`` is at the operating points of SRE08 and SRE10 and at the configured one. Intervals are those of the
-        EER of the hull, ZEBRA's population figure and D_sys; ``notes`` says what is resampled.
+        The metrics; ``min_dcf`` is given at the operating points of SRE08 and SRE10 and at the configured one.
+        Intervals are those of the EER of the hull, ZEBRA's population figure and D_sys; ``notes`` says what is
+        resampled.
     """
     runs = sample_from(scores, key, bootstrap_by="trial")[0].runs()
     evaluated = Metrics(metrics=_rows(*_METRICS)).evaluate(runs)
@@ -153,8 +154,8 @@ def linkability(scores: Scores, key: Key, speakers: Speakers) -> Curve:
     ----------
     scores : Scores
     key : Key
-        Trials of a correct sentence by its speaker and by others (TC and IC), so that each recording meets one model a
-        speaker.
+        Trials of a correct sentence by its speaker and by others (TC and IC), so that each recording is compared with
+        one model per speaker.
     speakers : Speakers
 
     Returns
@@ -199,7 +200,7 @@ def _intervals(
             scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment
         )
         estimated = confidence_intervals(sample, metrics, resampling, jobs=speakers.jobs)
-    except DataError as error:  # too few speakers, say: no reason to lose the run
+    except DataError as error:  # for example too few speakers, which must not end the run
         return {}, {"intervals": f"no intervals: {error.text}"}
     ends, notes = ends_and_notes(estimated)
     drawn = f"{_n_enrolled(key, speakers)} speakers, {resamples} resamples"
@@ -208,7 +209,7 @@ def _intervals(
 
 
 def _rows(*names: str) -> tuple[Metric, ...]:
-    """Return rows of the table of metrics; the equal error rate is that of the convex hull alone."""
+    """Return rows of the table of metrics; the only equal error rate is that of the convex hull."""
     rows = []
     table = {row.name: row for row in METRICS}
     for name in names:
@@ -220,7 +221,7 @@ def _rows(*names: str) -> tuple[Metric, ...]:
 
 
 def _n_enrolled(key: Key, speakers: Speakers) -> int:
-    """Return the number of speakers whose models are tried."""
+    """Return the number of speakers whose models have trials."""
     return len({speakers.of_model[name] for name in key.model_ids[np.unique(key.models)]})
 
 

@@ -27,7 +27,7 @@ from spkver.rsr2015.measures import Speakers, SystemResult, measure, pairs_of_ty
 
 logger = logging.getLogger(__name__)
 
-_SHOWN = 3  # systems whose histograms and bands are drawn; of more, one histogram and no bands
+_SHOWN = 3  # largest number of systems with histograms and bands; with more, there is one histogram and no bands
 
 _COLUMNS = {
     "system": "",
@@ -65,7 +65,7 @@ def report(
     config : RecipeConfig
     lists : Rsr2015
     ubm : Stage of TrainedUbm, optional
-        Its likelihoods are drawn.
+        The mixture whose likelihoods are drawn.
     systems : dict of str to Stage of Scores
         Name to scores, in the order of the table.
     """
@@ -138,7 +138,7 @@ def _measured(
 
 
 def _entry(result: Condition) -> dict[str, Any]:
-    """Return results for JSON, without what these recipes do not have."""
+    """Return results for JSON, without entries that these recipes lack."""
     entry = {}
     for name, part in result.to_dict().items():
         if part not in (None, "", [], {}):
@@ -218,7 +218,9 @@ def _plot_curves(
     if not curves:
         return []
     drawn = dict(curves)
-    if len(curves) > _SHOWN:  # bands of many would hide the curves; results.json has them
+    if (
+        len(curves) > _SHOWN
+    ):  # the bands of many systems would hide the curves; results.json has them
         for name, curve in curves.items():
             blank = np.full(len(curve.sizes), np.nan)
             drawn[name] = replace(curve, low=blank, high=blank)
@@ -227,7 +229,7 @@ def _plot_curves(
 
 
 def _plot_training(run: Run, ubm: TrainedUbm) -> list[str]:
-    """Draw the likelihood over the training of the UBM; return the name of the file."""
+    """Draw the likelihood during the training of the UBM; return the name of the file."""
     if not len(ubm.log_likelihoods):
         return []
     name = "gmm/ubm.png"
@@ -263,7 +265,7 @@ def _table(results: Mapping[str, SystemResult]) -> str:
 
 
 def _cells(result: Condition) -> tuple[Any, ...]:
-    """Return the cells of a row but for its names and linkability."""
+    """Return the cells of a row except its names and linkability."""
     eer = result.eer.in_percent
     return (
         result.n_target,

@@ -1,4 +1,4 @@
-"""What is said: the words of recordings, and what trials should say."""
+"""Texts: the words of recordings, and the words that trials should contain."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spkver.rsr2015.lists import RecipeConfig
 
 
 def texts(lists: Rsr2015) -> dict[str, Text]:
-    """Return the words of each recording, and of each model with a text of its own.
+    """Return the words of each recording, and of each model with a fixed text.
 
-    In parts 1 and 2 a sentence is one word, its number: ``m101/m101_02_001`` and ``m101_001`` say ``001``.
+    In parts 1 and 2 a sentence is one word, its number: the text of ``m101/m101_02_001`` and ``m101_001`` is ``001``.
 
     Raises
     ------
     DataError
-        If the words of part 3 are not known.
+        If the words of part 3 are unknown.
     """
     words: dict[str, Text] = {}
     for name in (*lists.recordings, *lists.key.model_ids):
@@ -35,16 +35,16 @@ def texts(lists: Rsr2015) -> dict[str, Text]:
 
 @dataclass(frozen=True)
 class TextLists:
-    """The lists of systems that know the text.
+    """The lists of systems that use the text.
 
     Attributes
     ----------
     training : dict of str to tuple of str
-        What each recording of the background speakers says.
+        Text of each recording of the background speakers.
     maps : dict of str to IdMap
         The lists training and speakers (speaker, recording), enroll (model, recording) and test (prompt, recording).
     texts : dict of str to list of tuple of str
-        What each of their rows says, or should say.
+        Text of each row of these lists, actual or prompted.
     prompted : PromptedTrials
     """
 
@@ -55,12 +55,12 @@ class TextLists:
 
 
 def text_lists(config: RecipeConfig, lists: Rsr2015) -> TextLists:
-    """Return the lists of systems that know the text; trials without a prompt should have the words of the enrolment.
+    """Return the lists of systems that use the text; trials without a prompt should have the words of the enrolment.
 
     Raises
     ------
     DataError
-        If the words of a recording are not known.
+        If the words of a recording are unknown.
     """
     if config.ubm.covariance == "full":
         raise ConfigError("ubm.covariance is full: the states of words need diagonal covariances")

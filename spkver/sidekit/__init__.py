@@ -1,4 +1,4 @@
-"""SIDEKIT's files: what its users have can be read, and what is written here can be read by SIDEKIT.
+"""SIDEKIT's files: its users' files can be read here, and SIDEKIT can read files written here.
 
 Layouts are those of SIDEKIT 1.3 and 1.4. Trials, keys and scores in SIDEKIT's form are in `evaluation.formats`.
 """

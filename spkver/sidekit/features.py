@@ -1,6 +1,6 @@
 """SIDEKIT's feature files: cepstra, energy, filter bank and speech labels of one or more recordings.
 
-SIDEKIT keeps features in one of three forms. "none" is lossless; "percentile", its default, keeps 8 bits a value, and
+SIDEKIT keeps features in one of three forms. "none" is lossless; "percentile", its default, keeps 8 bits per value, and
 "htk" 16. All three are read; only the lossless form is written. An id with "/" is a chain of groups in the file.
 """
 
@@ -22,7 +22,7 @@ from spkver.sidekit.tables import open_hdf5, read_array
 
 _STREAMS = ("cep", "energy", "fb")
 _COMPRESSIONS = (0, 1, 2)
-# SIDEKIT writes 1/65535 with this many digits
+# SIDEKIT writes 1/65535 with these digits
 _HEADER_STEP = 1.52590218966964e-05
 
 
@@ -97,9 +97,9 @@ def write_feature_file(path: str | Path, features: Mapping[str, SidekitFeatures]
     Parameters
     ----------
     path : path
-        The file; whole or absent.
+        The file, written as a whole or not at all.
     features : dict of str -> SidekitFeatures
-        By recording id. `means` and `stds` are not used but computed.
+        Features by recording id. Their `means` and `stds` are ignored and computed afresh.
 
     Raises
     ------
@@ -181,11 +181,11 @@ def _read_stream(group: h5py.Group, name: str) -> NDArray[np.float32]:
 
 
 def _from_percentiles(group: h5py.Group, name: str) -> NDArray[np.float32]:
-    """Decode 8 bits: codes run linearly from one to the next of four percentiles (0, 25, 75, 100) of each column."""
+    """Decode 8 bits: codes are linear between neighbouring percentiles (0, 25, 75, 100) of each column."""
     codes = read_array(group, name, kinds="u", shape=(None, None)).astype(np.float32)
     header = read_array(group, f"{name}_header", kinds="iu", shape=(codes.shape[1], 4))
     low, width = read_array(group, f"{name}_min_range", kinds="f", shape=(2,))
-    # float32 from here on and products with inverses, as SIDEKIT computes: the same values to the last bit
+    # from here on, float32 and products with inverses as in SIDEKIT: the same values to the last bit
     p0, p25, p75, p100 = (float(low) + header * float(width) * _HEADER_STEP).astype(np.float32).T
     lower = p0 + (p25 - p0) * codes * (1 / 64)
     middle = p25 + (p75 - p25) * (codes - 64) * (1 / 128)

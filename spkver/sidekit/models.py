@@ -2,8 +2,8 @@
 
 - Mixture: weights, means and covariances, diagonal or full.
 - FactorAnalyser: the matrices of a total variability model, a PLDA or a joint factor analysis. In HDF5 the matrices
-  that exist, ``fa/mean``, ``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma``, and ``fa/kind``: five int16, 1 for each that
-  exists.
+  that exist, ``fa/mean``, ``fa/f``, ``fa/g``, ``fa/h`` and ``fa/sigma``, and ``fa/kind``: five int16, 1 for each matrix
+  that exists.
 - SVM: a gzip'ed pickle of (w, b), read only on request by `spkbase.plain_pickle`, which admits plain data and runs
   nothing.
 """
@@ -32,7 +32,7 @@ from spkver.sidekit.tables import open_hdf5, read_array
 _WEIGHT_TOLERANCE = 1e-3
 
 
-# in the order of kind
+# the matrices in the order of `kind`
 _NAMES = {"mean": "mean", "loadings": "f", "channel": "g", "diagonal": "h", "residual": "sigma"}
 
 
@@ -42,7 +42,7 @@ class MixtureFile(NamedTuple):
     Attributes
     ----------
     weights : ndarray of shape (C,)
-        Sum to 1.
+        Weights, which sum to 1.
     means : ndarray of shape (C, D)
         Means.
     precisions : ndarray of shape (C, D) or (C, D, D)
@@ -100,9 +100,9 @@ def write_mixture(
     path : path
         The file.
     weights : ndarray of shape (C,)
-        Sum to 1.
+        Weights, which sum to 1.
     means, variance_control : ndarray of shape (C, D)
-        The latter is `cov_var_ctl`.
+        Means, and variances of the training data (`cov_var_ctl`).
     variances : ndarray of shape (C, D) or (C, D, D)
         Variances of each dimension, or full covariances.
     attributes : dict, optional
@@ -115,9 +115,9 @@ def write_mixture(
 
     Notes
     -----
-    With many dimensions the determinant of the covariance, `det`, leaves the range of float64 (60 variances of 1e-6
-    multiply to 1e-360) and `cst` with it; both are written nevertheless. `a` is computed from sums of logarithms
-    and stays finite; `read_mixture` uses none of the three.
+    With many dimensions the determinant of the covariance, `det`, exceeds the range of float64 (the product of 60
+    variances of 1e-6 is 1e-360), and so does `cst`; both are written nevertheless. `a` is computed from sums of
+    logarithms and stays finite; `read_mixture` uses none of the three.
     """
     arrays = weights, means, variances, variance_control
     weights, means, variances, control = (np.asarray(array, np.float64) for array in arrays)
@@ -199,7 +199,7 @@ class FactorAnalyser:
     Raises
     ------
     DataError
-        If there is none, shapes do not agree, or a number is not finite.
+        If there are no matrices, shapes do not agree, or a number is not finite.
     """
 
     mean: NDArray[np.float64] | None = None
@@ -219,7 +219,7 @@ class FactorAnalyser:
         lengths: dict[str, int] = {}
         for field in fields(self):
             value: Any = getattr(self, field.name)
-            if value is None or not np.size(value):  # SIDEKIT writes an H of no numbers
+            if value is None or not np.size(value):  # SIDEKIT writes an empty H
                 object.__setattr__(self, field.name, None)
                 continue
             array = np.asarray(value, np.float64)
@@ -240,7 +240,7 @@ class FactorAnalyser:
         if len(set(lengths.values())) > 1 or not is_square:
             shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in lengths)
             raise DataError(
-                f"matrices of a FactorAnalyser should have one number of rows, not {shapes}"
+                f"matrices of a FactorAnalyser should have the same number of rows, not {shapes}"
             )
 
 
@@ -306,7 +306,7 @@ def read_svm(path: str | Path, *, allow_pickle: bool = False) -> tuple[NDArray[n
         raise DataError(
             "is a pickle, a format that can carry programs",
             file=path,
-            remedy="pass allow_pickle=True to read it with a reader that admits arrays of floats only",
+            remedy="pass allow_pickle=True to read it with a reader that admits only arrays of floats",
         )
     try:
         raw = gzip.decompress(Path(path).read_bytes())
@@ -395,7 +395,7 @@ def _check_numbers(name: str, values: NDArray[Any], bad: NDArray[np.bool_], expe
 def _check_matrices(name: str, matrices: NDArray[np.float64]) -> None:
     for component, matrix in enumerate(matrices):
         scale = np.sqrt(np.abs(np.diag(matrix)))
-        # false for NaN too
+        # this comparison is false for NaN too
         is_symmetric = (np.abs(matrix - matrix.T) <= 1e-6 * np.outer(scale, scale)).all()
         is_good = np.isfinite(matrix).all() and is_symmetric
         if not is_good or not np.linalg.eigvalsh(matrix).min() > 0:

@@ -40,11 +40,11 @@ _NONE = -1
 _SPACE = re.compile(r"\s|^\ufeff")
 _FRAME = re.compile(r"None|-1|[0-9]{1,18}")
 
-_BLOCK = 256  # rows copied at a time
+_BLOCK = 256  # number of rows copied at a time
 
 
 def open_hdf5(path: str | Path) -> AbstractContextManager[h5py.File]:
-    """Open a file for reading, as `spkbase.hdf5.open_file`."""
+    """Open a file for reading, like `spkbase.hdf5.open_file`."""
     return open_file(path, remedy="it is broken or of another kind: copy or write it again")
 
 
@@ -98,7 +98,7 @@ def read_idmap(path: str | Path) -> IdMap:
     Raises
     ------
     DataError
-        If the file is missing or broken, a line is malformed, or a row occurs twice; with the place.
+        If the file is missing or broken, a line is malformed, or a row occurs twice; with file and line.
     """
     path = Path(path)
     if path.is_file() and h5py.is_hdf5(path):
@@ -121,7 +121,7 @@ def read_idmap(path: str | Path) -> IdMap:
 
 
 def write_idmap(path: str | Path, idmap: IdMap) -> None:
-    """Write a map: HDF5 where the name ends in .h5 or .hdf5, else text.
+    """Write a map: HDF5 if the name ends in .h5 or .hdf5, else text.
 
     Text has the columns start and stop only if a row has one of them; "None" stands for a missing one.
 
@@ -170,7 +170,7 @@ class StatServer(NamedTuple):
     stat0 : ndarray or StoredArray of float32 of shape (S, C)
         Occupation counts of each component; ones of shape (S, 1) with supervectors.
     stat1 : ndarray or StoredArray of float32 of shape (S, C * D)
-        First-order statistics, component after component, not centred; or supervectors.
+        First-order statistics, sorted by component, not centred; or supervectors.
     """
 
     models: NDArray[np.object_]
@@ -203,7 +203,7 @@ def open_stat_server(path: str | Path) -> StatServer:
 
 
 def read_stat_server(path: str | Path) -> StatServer:
-    """Read a whole StatServer; raises as `open_stat_server`, and where a number is not finite."""
+    """Read a whole StatServer; errors as in `open_stat_server`, or if a number is not finite."""
     server = open_stat_server(path)
     server = server._replace(stat0=np.asarray(server.stat0), stat1=np.asarray(server.stat1))
     with errors_of(path):
@@ -247,7 +247,7 @@ def write_stat_blocks(
     path : path
     models, segments : sequence of str, of length N
     widths : tuple of int
-        Columns of stat0 and of stat1, which are float32.
+        Numbers of columns of stat0 and of stat1, which are float32.
     blocks : iterable of pairs of ndarray
         Rows of stat0 and of stat1, in their order.
 
@@ -267,7 +267,7 @@ def write_stat_blocks(
         ]
         start = 0
         for block in blocks:
-            with np.errstate(over="ignore"):  # overflows are found just below
+            with np.errstate(over="ignore"):  # overflows are checked below
                 values = [rows.astype(np.float32, copy=False) for rows in block]
             with errors_of(path):
                 _check_finite(segments, start, values)

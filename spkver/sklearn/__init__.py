@@ -14,8 +14,8 @@ arithmetic is that of the functions of `spkver.mixture`, `spkver.vectors` and `s
 >>> search.fit(vectors, speakers, groups=speakers).best_params_
 {'lda__rank': 3}
 
-`score` of what compares two samples is minus the equal error rate of all pairs; `neg_eer` is the same as a `scoring`
-for everything else that transforms. Recordings of different lengths are a list of arrays of frames, (T, D).
+`score` of an estimator that compares two samples is minus the equal error rate of all pairs; `neg_eer` is the same as a
+`scoring` for any estimator that transforms. Recordings of different lengths are a list of arrays of frames, (T, D).
 """
 
 from spkver.sklearn.pairs import PairScorer, neg_eer

@@ -25,12 +25,12 @@ def minus_eer(speakers: Any, compare: Callable[[Any, Any], Floats]) -> float:
     speakers : array_like of shape (n,)
         Speaker of each sample.
     compare : callable
-        Takes the rows of both samples of each pair, and returns their scores.
+        Function of the rows of both samples of each pair that returns their scores.
 
     Raises
     ------
     DataError
-        If no pair is of one speaker, or none is of two.
+        If no pair belongs to one speaker, or none to two speakers.
     """
     codes = np.unique(np.asarray(speakers), return_inverse=True)[1].ravel()
     first, second = np.triu_indices(len(codes), 1)
@@ -45,15 +45,15 @@ def minus_eer(speakers: Any, compare: Callable[[Any, Any], Floats]) -> float:
 
 
 def check_speakers(samples: Any, speakers: Any) -> None:
-    """Refuse speakers whose index or number is not that of the samples."""
+    """Refuse speakers whose index or number differs from that of the samples."""
     check_index(X=samples, y=speakers)
     check_consistent_length(samples, speakers)
 
 
 class PairScorer:
-    """What estimators have that compare two samples: `score_pairs` and `score`.
+    """Base class of estimators that compare two samples, with `score_pairs` and `score`.
 
-    `_samples` checks samples, `_enrolled` makes models of them, one each, and `_compared` scores pairs of their rows.
+    `_samples` checks samples, `_enrolled` makes a model of each, and `_compared` scores pairs of their rows.
     """
 
     _samples: Callable[[Any], Any]
@@ -63,23 +63,23 @@ class PairScorer:
         return self._samples(samples)
 
     def score_pairs(self, enrolled: Any, tested: Any) -> Floats:
-        """Return the score of each pair: the model of enrolled sample i, and tested sample i.
+        """Return the score of each pair: the model of enrolled sample i against tested sample i.
 
         Parameters
         ----------
         enrolled : array_like of shape (n, R) or (n, k, R), or list of n recordings
-            A vector a model, or k vectors of a speaker; or a recording.
+            One vector per model, or k vectors per speaker, or one recording per model.
         tested : array_like of shape (n, R), or list of n recordings
 
         Returns
         -------
         ndarray of shape (n,)
-            Log-likelihood ratios in nat (of recordings, per frame), or what the chain ends with.
+            Log-likelihood ratios in nat (for recordings, per frame), or the scores of the chain's last step.
 
         Raises
         ------
         DataError
-            If there are not as many of both.
+            If there are not equally many of both.
         """
         rows = np.arange(len(tested))
         if len(enrolled) != len(rows):
@@ -95,14 +95,16 @@ class PairScorer:
         Parameters
         ----------
         X : array_like of shape (n, R), or list of n recordings
-            Of speakers that `fit` did not see, or the rate is too low: `sklearn.model_selection.GroupKFold`.
+            Samples of speakers that were not in `fit`, otherwise the rate is too low; see
+            `sklearn.model_selection.GroupKFold`.
         y : array_like of shape (n,)
-            Speaker of each.
+            Speaker of each sample.
+
 
         Raises
         ------
         DataError
-            If no pair is of one speaker, or none is of two, or X and y have different indices.
+            If no pair belongs to one speaker, or none to two speakers, or X and y have different indices.
         """
         check_speakers(X, y)
         return minus_eer(y, partial(self._compared, self._enrolled(X), self._samples(X)))
@@ -114,16 +116,18 @@ def neg_eer(estimator: Any, X: Any, y: Any) -> float:  # noqa: N803
     Parameters
     ----------
     estimator : estimator
-        Trained. One that ends with a `PairScorer` (`Plda`, `GmmUbm`, `Chain`) scores the pairs itself; else a pair has
-        the cosine of what its `transform` returns.
+        A trained estimator. If it ends with a `PairScorer` (`Plda`, `GmmUbm`, `Chain`), it scores the pairs itself;
+        otherwise the score is the cosine of the vectors that `transform` returns.
     X : array_like of shape (n, R), or list of n recordings
     y : array_like of shape (n,)
-        Speaker of each.
+        Speaker of each sample.
+
 
     Raises
     ------
     DataError
-        If the estimator does neither, no pair is of one speaker, or none is of two, or X and y have different indices.
+        If the estimator does neither, no pair belongs to one speaker, none to two speakers, or X and y have different
+        indices.
 
     Examples
     --------

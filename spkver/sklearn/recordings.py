@@ -39,7 +39,7 @@ _COVARIANCES = {"diag": "diagonal", "full": "full"}
 
 
 class _OfFrames(BaseEstimator):
-    """Recordings as `Frames`, and the mixture that is trained on them."""
+    """Base class: recordings as `Frames`, and the mixture that is trained on them."""
 
     n_components: int
     covariance_type: str
@@ -51,7 +51,7 @@ class _OfFrames(BaseEstimator):
             check_is_fitted(self)
         if not is_recordings(recordings):
             text = f"expected recordings as a list of arrays of frames (T, D), got {type(recordings).__name__}"
-            raise DataError(text, remedy="one recording alone: [frames]")
+            raise DataError(text, remedy="give a single recording as [frames]")
         ids = numbered_ids(len(recordings))
         frames = Frames.from_dict(dict(zip(ids, recordings, strict=True)))
         if reset:
@@ -74,7 +74,7 @@ class _OfFrames(BaseEstimator):
 
     @property
     def _work(self) -> Work:
-        """None is one job and -1 all cores, as in scikit-learn; results do not depend on it."""
+        """The workers: None is one job and -1 all cores, as in scikit-learn; results do not depend on them."""
         if self.n_jobs is None:
             return Work(jobs=1)
         if self.n_jobs < 0:
@@ -197,7 +197,7 @@ class GmmUbm(PairScorer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _OfF
     ----------
     ubm_ : spkver.mixture.TrainedUbm
     weights_, means_, covariances_
-        As of `GaussianMixture`.
+        As in `GaussianMixture`.
     n_features_in_ : int
         D.
     """
@@ -227,7 +227,7 @@ class GmmUbm(PairScorer, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _OfF
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
-        """Return the supervector of each recording, the means adapted to it, (n, C D)."""
+        """Return the supervector of each recording, made of the means adapted to it, (n, C D)."""
         config = MapConfig(self.relevance, self.normalise)
         statistics = self._statistics(self.ubm_, self._frames(X))
         adapted = adapt_supervectors(self.ubm_, statistics, config, work=self._work)

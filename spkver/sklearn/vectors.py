@@ -1,7 +1,7 @@
 """Estimators of vectors: the maps, PLDA and two-covariance model of a chain's steps, and whole chains.
 
 Parameters are those of the steps (`spkver.backend.STEPS`, docs/backends.md). `X` is an array of vectors, (n, R), and
-`y`, where a class needs it, the speaker of each.
+`y`, if a class needs it, the speaker of each.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def validate_data(estimator: Any, *data: Any, **options: Any) -> Any:
 
 
 class _OfVectors(BaseEstimator):
-    """Checks of `X` and `y`, and what the step of a chain learns from them."""
+    """Base class: checks `X` and `y`, and trains the step of a chain on them."""
 
     _step: ClassVar[str] = ""
 
     def _checked(self, X: Any, y: Any = None) -> tuple[Floats, NDArray[np.int64]]:  # noqa: N803
-        """Return the training vectors, and the codes of their speakers where they are needed."""
+        """Return the training vectors, and the codes of their speakers if they are needed."""
         check_index(X=X, y=y)
         codes = np.zeros(0, np.int64)
         if self._needs_speakers:
@@ -87,7 +87,7 @@ class _Map(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _OfVectors):
     """A map of vectors. After `fit`, `maps_` are those of `spkver.backend`, in their order."""
 
     def fit(self, X: Any, y: Any = None) -> Any:  # noqa: N803
-        """Learn the map from vectors `X` (n, R) and, where it needs them, speakers `y` (n,)."""
+        """Learn the map from vectors `X` (n, R) and, if it needs them, speakers `y` (n,)."""
         self.maps_ = self._learnt(X, y)
         self._n_features_out = dimension_after(self.maps_, self.n_features_in_)
         return self
@@ -109,7 +109,7 @@ class _Centring(_Map):
 class _Linear(_Map):
     @property
     def components_(self) -> Floats:
-        """The directions, (K, R): a row for each number of the result."""
+        """The directions, (K, R): a row for each component of the result."""
         matrix: Floats = self.maps_[0].matrix
         return matrix.T
 
@@ -190,7 +190,7 @@ class Pca(_Centring, _Linear):
     Parameters
     ----------
     rank : int, optional
-        Directions that are kept; by default all that vectors span.
+        Number of directions to keep; by default all that the vectors span.
 
     Attributes
     ----------
@@ -210,11 +210,11 @@ class Lda(_Linear):
     Parameters
     ----------
     rank : int, optional
-        Directions that are kept; by default as many as there can be.
+        Number of directions to keep; by default as many as possible.
     shrink : float, optional
         Share of shrinkage, 0 to 1; by default only a singular covariance is shrunk.
     convention : {"book", "sidekit"}
-        The textbook's, or SIDEKIT 1.3.2's mistake.
+        "book": the textbook's definition; "sidekit": that of SIDEKIT 1.3.2, which is in error.
 
     Attributes
     ----------
@@ -257,9 +257,9 @@ class Nap(_Map):
     Parameters
     ----------
     rank : int
-        Directions that are removed.
+        Number of directions to remove.
     scatter : {"within", "total"}
-        Scatter whose largest directions these are.
+        Scatter whose largest directions are removed.
 
     Attributes
     ----------
@@ -302,21 +302,21 @@ class Plda(_VectorScorer):
     Parameters
     ----------
     rank : int, optional
-        Directions of speakers; by default the dimensions.
+        Number of directions of speakers; by default the dimension of the vectors.
     channel_rank : int
-        Directions of sessions, with a diagonal residual.
+        Number of directions of sessions, with a diagonal residual.
     residual : {"full", "diagonal"}
-        Covariance of the rest.
+        Form of the residual covariance.
     rounds : int
         Iterations of EM.
     sessions : {"all", "mean"}
-        Several enrolled vectors count as several, or their mean as one.
+        "all": several enrolled vectors count as several; "mean": their mean counts as one.
     length : {"none", "kaldi", "simple"}
-        Scaling of vectors within the model, as Kaldi scores.
+        Scaling of vectors within the model, as in Kaldi.
     prior : float, optional
-        Weight of the residual's prior; by default only where it is singular.
+        Weight of the residual's prior; by default only if it is singular.
     convention : {"book", "sidekit"}
-        The book's minimum divergence, or SIDEKIT 1.3.2's.
+        Minimum divergence as in the textbook, or as in SIDEKIT 1.3.2.
 
     Attributes
     ----------
@@ -368,9 +368,9 @@ class TwoCovariance(_VectorScorer):
     Parameters
     ----------
     sessions : {"all", "mean"}
-        Several enrolled vectors count as several, or their mean as one.
+        "all": several enrolled vectors count as several; "mean": their mean counts as one.
     convention : {"book", "sidekit"}
-        Unbiased covariances, or SIDEKIT 1.3.2's.
+        "book": unbiased covariances; "sidekit": those of SIDEKIT 1.3.2.
 
     Attributes
     ----------
@@ -402,7 +402,7 @@ class Chain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _VectorScorer):
     steps : str or sequence
         See `spkver.backend.parse_chain`.
     seed : int
-        Deals the speakers for calibration.
+        Seed of the assignment of speakers to folds for calibration.
 
     Attributes
     ----------
@@ -416,7 +416,7 @@ class Chain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _VectorScorer):
     def fit(self, X: Any, y: Any) -> Any:  # noqa: N803
         """Train the chain on vectors `X` (n, R) of speakers `y` (n,)."""
         vectors, codes = self._checked(X, y)
-        # numbers of equal length have the same order as texts
+        # numbers of equal length sort in the same order as strings
         speakers = 10**9 + codes
         backend: Backend = train_chain(vectors, self.steps, speakers=speakers, seed=self.seed)
         self.backend_ = backend
@@ -424,7 +424,7 @@ class Chain(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _VectorScorer):
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
-        """Return vectors `X` (n, R) as the scorer sees them, (n, K)."""
+        """Return vectors `X` (n, R) after the maps, as input of the scorer, (n, K)."""
         vectors = self._samples(X)
         return apply_maps(self.backend_.maps, vectors)
 

@@ -1,7 +1,7 @@
 """Training of networks: the inputs of a trainer, and the process in which it runs.
 
 A trainer is a module with a function ``train``, and ``load`` unless its network is an extractor by itself; see
-`spkver.training.process`. `spkver.attackers.trained` gives it the training set of an attacker.
+`spkver.training.process`. `spkver.attackers.trained` passes it the training set of an attacker.
 """
 
 from spkver.training import tuning

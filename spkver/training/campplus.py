@@ -28,7 +28,7 @@ BLOCKS = ((12, 1), (24, 2), (16, 2))
 def campplus_vectors(tensors: Mapping[str, Tensor], frames: Tensor) -> Tensor:
     """Return the vectors of filterbanks, shape (B, D), without length normalisation.
 
-    Batch normalisation uses the statistics among the tensors, also while the network is tuned.
+    Batch normalisation uses the statistics among the tensors, even while the network is tuned.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _dense_layer(tensors: Mapping[str, Tensor], hidden: Tensor, name: str, dilat
 def _convolve(
     tensors: Mapping[str, Tensor], inputs: Tensor, name: str, *, stride: int = 1, dilation: int = 1
 ) -> Tensor:
-    """Convolve frames, or maps of bands by frames, where only bands have the stride; zeros beyond the edges."""
+    """Convolve frames, or maps of bands by frames, where the stride applies only to bands; zeros beyond the edges."""
     from torch.nn.functional import conv1d, conv2d
 
     kernel = tensors[f"{name}.weight"]

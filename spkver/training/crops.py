@@ -1,4 +1,4 @@
-"""Filterbanks of parts of recordings, as CAM++ takes them."""
+"""Filterbanks of parts of recordings, as input of CAM++."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spkver.extractors import kaldi_filterbanks
 from spkver.training.speech import TrainingSpeech
 
 RATE = 16000
-_MOST_FRAMES = 20  # of a mask
+_MOST_FRAMES = 20  # largest number of frames in a mask
 _MOST_BANDS = 8
 
 
@@ -24,7 +24,7 @@ def random_batch(
     seconds: float,
     draw: np.random.Generator,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Draw utterances, a version of each, and a part of that.
+    """Draw utterances, a version of each, and a part of that version.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def random_batch(
     versions : mapping of str to sequence of Path
         Recordings of each utterance.
     count : int
-        Number of crops B; an utterance is drawn twice only if there are fewer.
+        Number of crops B; utterances are drawn twice only if there are fewer than B.
     seconds : float
         Length of a crop.
     draw : Generator
@@ -64,14 +64,14 @@ def random_crop(path: Path, seconds: float, draw: np.random.Generator) -> NDArra
     Parameters
     ----------
     path : Path
-        A shorter recording is repeated.
+        The recording, which is repeated if it is shorter.
     seconds : float
     draw : Generator
 
     Returns
     -------
     ndarray of float32 of shape (T, 80)
-        With mean 0 over time; up to 20 frames and up to 8 bands in a row are 0.
+        Filterbanks with mean 0 over time; up to 20 adjacent frames and up to 8 adjacent bands are 0.
     """
     samples = _samples(path)
     length = round(seconds * RATE)

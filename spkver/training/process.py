@@ -16,15 +16,15 @@ folder    Path; files that `train` writes there are kept; if it is killed, it is
 seed      int; all random numbers should depend on it
 settings  dict; ``attacker_settings.NAME.settings``
 device    str; such as "cpu" or "cuda"
-threads   int; libraries that read ``OMP_NUM_THREADS`` keep to it
+threads   int; libraries that read ``OMP_NUM_THREADS`` obey it
 progress  function of two numbers, done and total, and of a text for the log
 returned  None, or an extractor as `spkver embed` takes it, with a file in the folder, such as ``onnx:network.onnx``;
-          without one, `load` gives the function that computes vectors, see `spkver.extractors`
+          without one, `load` returns the function that computes vectors, see `spkver.extractors`
 ========  ======================================================================================================
 
-What it says of its network in ``training.json``, an object in its folder, stands in the results; all keys are optional:
+A trainer may describe its network in ``training.json``, an object that is copied to the results; all keys are optional:
 ``held_out_eer``, error rates by the number of steps; ``steps``, one of these numbers, after which the network is used;
-``speakers`` and ``versions``, numbers of what it was trained on; ``torch``; and others.
+``speakers`` and ``versions``, their numbers in training; ``torch``; and others.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ RECORD = "training.json"
 LOG = "train.log"
 """The file with a trainer's output, in its folder."""
 
-_SHOWN = 500  # last characters of a trainer's output that an error shows
+_SHOWN = 500  # number of last characters of a trainer's output shown in an error
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -175,7 +175,7 @@ def write_record(
     steps: int,
     **further: Any,
 ) -> None:
-    """Write what a trainer with PyTorch says of its network, see the module.
+    """Write the description of a network trained with PyTorch, see the module.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def write_record(
     rates : mapping of int to float
         Equal error rates of the held-out speakers, by the number of steps.
     steps : int
-        Steps of the network that is used.
+        Number of steps of the network that is used.
     **further
         Other facts.
     """
@@ -201,17 +201,18 @@ def write_record(
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return what a trainer says of its network, see the module; empty if it says nothing.
+    """Return the trainer's description of its network, see the module; empty if there is none.
 
     Returns
     -------
     dict
-        With ``eer_before``, the rate after the fewest steps, and ``eer_after``, the rate of the network that is used.
+        The description with ``eer_before``, the rate after the fewest steps, and ``eer_after``, the rate of the network
+        that is used.
 
     Raises
     ------
     DataError
-        If it has another form.
+        If the description is malformed.
     """
     path = folder / RECORD
     if not path.is_file():

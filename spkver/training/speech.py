@@ -1,4 +1,4 @@
-"""The speech that a network is trained on, and the speakers that are held out to judge it."""
+"""The speech on which a network is trained, and the speakers who are held out to judge it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from spkbase.showing import one_line
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir
 from spkver.datadir import DataDir
 
-_KEY = 16  # digits
-_FURTHER = 1000  # added to the seed of the run: its own draws have the next seeds
+_KEY = 16  # number of digits in keys
+_FURTHER = 1000  # added to the seed of the run, whose own draws use the seeds just after it
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Utterance:
     ----------
     id, speaker : str
     sex : str
-        "f" or "m"; empty if it is not known.
+        "f" or "m"; empty if unknown.
     original : Path
         The recording before anonymisation.
     versions : tuple of Path
-        The recordings to learn from: anonymised versions, each with other random numbers, or the original alone.
+        The recordings to learn from: anonymised versions, each with different random numbers, or only the original.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Utterance:
 @one_line
 @dataclass(frozen=True)
 class HeldOut:
-    """Trials of speakers that a network is not trained on.
+    """Trials of speakers on whom a network is not trained.
 
     Attributes
     ----------
@@ -70,7 +70,8 @@ class HeldOut:
         Parameters
         ----------
         embed : callable
-            Returns the vector of a recording, shape (D,). A model is the mean of the unit vectors of its recordings.
+            Function that returns the vector of a recording, shape (D,). A model is the mean of the unit vectors of its
+            recordings.
         """
         models = {}
         for name, paths in self.enrolment.items():
@@ -85,7 +86,7 @@ class HeldOut:
 @one_line
 @dataclass(frozen=True)
 class TrainingSpeech:
-    """The speech that a trainer gets.
+    """The speech that is passed to a trainer.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class TrainingSpeech:
     held_out : HeldOut
         Trials of other speakers with the same versions, to choose settings and to decide when to stop.
     anonymizer : AnonymizerConfig or None
-        The anonymiser of the versions; None where recordings cannot be anonymised again.
+        The anonymiser of the versions; None if recordings cannot be anonymised again.
     folder : Path
         Folder for recordings that are anonymised again.
     """
@@ -125,7 +126,7 @@ class TrainingSpeech:
         Parameters
         ----------
         seed : int
-            Each seed gives another version; recordings that were made before with the same seed are kept.
+            Seed of the version; recordings that were made before with the same seed are kept.
         jobs : int
             Worker processes.
 
@@ -137,7 +138,7 @@ class TrainingSpeech:
         Raises
         ------
         DataError
-            If the anonymiser is not known, or fails.
+            If the anonymiser is unknown, or fails.
         """
         if self.anonymizer is None:
             raise DataError(
@@ -155,12 +156,12 @@ class TrainingSpeech:
         return dict(made.recordings)
 
     def further_versions(self, most: int, *, seed: int, jobs: int = 1) -> dict[str, list[Path]]:
-        """Return the versions of each utterance; where the anonymiser is known, further ones are made.
+        """Return the versions of each utterance; if the anonymiser is known, further ones are made.
 
         Parameters
         ----------
         most : int
-            Number of versions of an utterance; those that it has are kept if they are more.
+            Number of versions of an utterance; if there are already more, all are kept.
         seed : int
             Seed of the run, see `anonymise`.
         jobs : int
@@ -183,11 +184,9 @@ class TrainingSpeech:
         values = json.loads(text)
         utterances = []
         for row in values["utterances"]:
-            paths = {
-                "original": Path(row["original"]),
-                "versions": tuple(map(Path, row["versions"])),
-            }
-            utterances.append(Utterance(**{**row, **paths}))
+            row["original"] = Path(row["original"])
+            row["versions"] = tuple(map(Path, row["versions"]))
+            utterances.append(Utterance(**row))
         held_out = values["held_out"]
         enrolment = {name: list(map(Path, paths)) for name, paths in held_out["enrolment"].items()}
         tested = {name: Path(path) for name, path in held_out["tested"].items()}

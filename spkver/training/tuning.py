@@ -1,6 +1,6 @@
 """The trainer of CAM++: the published network is tuned on the anonymised training set.
 
-The network learns to tell the training speakers apart in crops of two seconds, by an additive angular margin; the
+The network learns to distinguish the training speakers in crops of two seconds, by an additive angular margin; the
 classifier starts with the vectors of the speakers' original recordings. Speakers that are held out decide how many
 steps are used, and whether the tuned network is used at all.
 
@@ -47,15 +47,15 @@ Tensor = Any
 
 @dataclass(frozen=True)
 class TuningConfig:
-    """How CAM++ is tuned.
+    """Settings for tuning CAM++.
 
     Attributes
     ----------
     steps : int
     judged : int
-        Steps from one test on the held-out speakers to the next.
+        Number of steps from one test on the held-out speakers to the next.
     batch : int
-        Crops of a step.
+        Number of crops in a step.
     seconds : float [s]
         Length of a crop.
     rate : float
@@ -64,7 +64,7 @@ class TuningConfig:
     margin : float [rad]
     scale : float
     draws : int
-        The most anonymised versions of a recording; never more than crops are taken of it.
+        Largest number of anonymised versions of a recording; never more than the crops taken from it.
     weights : str
         Folder or file of the weights to start with, see `spkver.extractors.find_weights`.
     """
@@ -89,7 +89,7 @@ class TuningConfig:
             raise ConfigError(f"seconds is {self.seconds}: expected at least 0.5")
 
     def versions_for(self, recordings: int) -> int:
-        """Return how many versions each of some recordings has: no more than crops are taken of it."""
+        """Return how many versions each recording has: no more than the crops taken from it."""
         return min(self.draws, math.ceil(self.steps * self.batch / recordings))
 
     def rate_at(self, step: float) -> float:
@@ -150,7 +150,7 @@ def train(
 
 
 class Tuner:
-    """A network that is tuned, and its classifier.
+    """A network during tuning, and its classifier.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class Tuner:
     Attributes
     ----------
     tensors : dict of str to torch.Tensor
-        The network; statistics of batches stay as they are.
+        Tensors of the network; its batch statistics do not change.
     classifier : torch.Tensor of shape (speakers, D)
     step : int
         Number of steps so far.
@@ -283,14 +283,14 @@ class Tuner:
 
 
 def angular_margin_loss(cosines: Tensor, targets: Tensor, margin: float, scale: float) -> Tensor:
-    """Return the cross-entropy of speakers, where the angle to the own speaker is larger by a margin.
+    """Return the cross-entropy of speakers, with a margin added to the angle of the correct speaker.
 
     Parameters
     ----------
     cosines : torch.Tensor of shape (B, speakers)
         Cosines of vectors with the rows of a classifier.
     targets : torch.Tensor of int64 of shape (B,)
-        The own speakers.
+        The correct speakers.
     margin : float [rad]
     scale : float
         Factor of the cosines.
@@ -308,7 +308,7 @@ def angular_margin_loss(cosines: Tensor, targets: Tensor, margin: float, scale: 
 
 
 def has_bfloat16(device: str) -> bool:
-    """Return whether products of this type are fast: on graphics cards, and on processors with instructions for it."""
+    """Return whether products of this type are fast: on graphics cards, and on processors with special instructions."""
     import torch
 
     # there is no public function

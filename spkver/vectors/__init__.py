@@ -1,4 +1,4 @@
-"""Vectors: the statistics of each segment in, one vector a segment out.
+"""Vectors: from the statistics of each segment to one vector per segment.
 
 `Supervectors` are the MAP-adapted means. `train_total_variability` learns the subspace in which they vary, a
 `TotalVariability`, and `extract_ivectors` returns the `IVectors` in it.

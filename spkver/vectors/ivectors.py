@@ -1,4 +1,4 @@
-"""i-vectors: the posterior mean of the factor of each segment, with its posterior variance on request.
+"""i-vectors: the posterior mean of each segment's factor, with its posterior variance on request.
 
 References
 ----------
@@ -50,9 +50,9 @@ def fast_terms(
     Returns
     -------
     basis : ndarray of shape (R, R)
-        Q, orthonormal, one vector a column.
+        Q, orthonormal, one vector per column.
     precisions : ndarray of shape (C, R)
-        d_c: the precision along each of them that a frame of component c adds.
+        d_c: the precision along each of them that a frame of component c contributes.
 
     References
     ----------
@@ -69,7 +69,7 @@ def fast_terms(
 def fast_posterior(
     zeroth: NDArray[Any], projected: NDArray[Any], basis: NDArray[Any], precisions: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return approximate posterior means and variances, shape (S, R) both.
+    """Return approximate posterior means and variances, both of shape (S, R).
 
         L = Q diag(1 + sum_c n_c d_c) Q',   h = L^-1 b
 
@@ -129,23 +129,23 @@ def extract_ivectors(
     ----------
     model : TotalVariability
     statistics : Statistics
-        Statistics of the mixture that the matrix belongs to; those in a file are read by blocks. A segment without
+        Statistics under the mixture of the matrix; those in a file are read by blocks. A segment without
         frames has the i-vector 0, and the variances 1.
     method : {"exact", "weights", "eigen"}
         The posterior, or one of the two approximations of `fast_terms`.
     variances : bool
-        Give the diagonals of the posterior covariances too.
+        Whether to return the diagonals of the posterior covariances too.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
     destination : path, optional
-        Rows go straight into an HDF5 file that `read_embeddings` reads, and are read from it on access.
+        HDF5 file for the rows, which `read_embeddings` reads; they are then read from it on access.
     verbose : bool
         Whether to show progress.
 
     Returns
     -------
     IVectors
-        In float64, rows in the order of the statistics.
+        Vectors in float64, in the order of the statistics.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def extract_ivectors(
     """
     if method not in get_args(IVectorMethod):
         raise ConfigError(
-            f"expected a method among {', '.join(get_args(IVectorMethod))}, got {method!r}"
+            f"expected one of the methods {', '.join(get_args(IVectorMethod))}, got {method!r}"
         )
     model.check(statistics)
     shape = len(statistics), model.rank
@@ -220,7 +220,7 @@ def _block_vectors(
     work: Work,
     memory: NDArray[Any] | None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The vectors and the variances of a block; variances that are not wanted may have the shape (n, 0)."""
+    """Return the vectors and the variances of a block; omitted variances may have the shape (n, 0)."""
     if fast is None:
         return posteriors.block_posteriors(
             block, terms, work=work, variances=variances, memory=memory

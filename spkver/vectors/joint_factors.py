@@ -1,10 +1,10 @@
-"""Joint factor analysis: factors that the sessions of a speaker share (V, D), and factors that differ (U).
+"""Joint factor analysis: factors that the sessions of a speaker share (V, D), and factors that vary (U).
 
 The linear score of a session under a speaker is the inner product of their vectors (`speaker_vectors`,
 `session_vectors`); `spkver.backend.score_joint_factors` scores trials by it.
 
 The means of a session are m + V y + U x + D z: y and z belong to the speaker, x to the session, and all are N(0, I).
-V and U are matrices of low rank, D is diagonal. They are trained one after the other: V on the sums of each speaker, U
+V and U are matrices of low rank, D is diagonal. They are trained one after another: V on the sums of each speaker, U
 on the sessions minus V y, D on the rest.
 
 V and U are total variability matrices of these statistics, trained by the EM of `spkver.vectors.total_variability`; the
@@ -52,7 +52,7 @@ from spkver.vectors.total_variability import (
 
 logger = logging.getLogger(__name__)
 
-MODELS = 32  # in one task
+MODELS = 32  # number of models in a task
 
 JointStart = tuple[Floats, Floats, Floats]
 """V, U and D, whitened as in `JointFactors`."""
@@ -109,26 +109,26 @@ def residual_sums(counts: Floats, sums: Floats, scales: Floats) -> tuple[Floats,
 
 
 def residual_m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
-    """Return the maximum-likelihood diagonal of D, d = cross / second; without frames, the value before."""
+    """Return the maximum-likelihood diagonal of D, d = cross / second; components without frames keep their value."""
     return np.where(second > 0, cross / np.where(second > 0, second, 1.0), before)
 
 
 @dataclass(frozen=True)
 class JointFactorConfig:
-    """How joint factors are trained.
+    """Settings for training joint factors.
 
     Attributes
     ----------
     speaker_rank, channel_rank : int
-        Columns of V and of U.
+        Numbers of columns of V and of U.
     rounds : int
         Rounds of EM for each of V, U and D.
     residual : bool
-        Train D; without it D is 0.
+        Whether to train D; otherwise D is 0.
     seed : int
         Seed of the initial matrices.
     minimum_divergence : {"right", "sidekit", "none"}
-        After each round of V and U, see `spkver.vectors.minimum_divergence`.
+        Minimum divergence after each round of V and U, see `spkver.vectors.minimum_divergence`.
     """
 
     speaker_rank: int = 300
@@ -151,7 +151,7 @@ class JointFactorConfig:
 @one_line
 @dataclass(frozen=True)
 class JointFactors:
-    """V, U and D, the mixture's means and whitening that they belong to, and the history of their training.
+    """V, U and D, the means and the whitening of their mixture, and the history of their training.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def train_joint_factors(
     work: Work = ALL_CORES,
     verbose: bool = True,
 ) -> JointFactors:
-    """Train V, U and D, one after the other, on the statistics of sessions.
+    """Train V, U and D, one after another, on the statistics of sessions.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def unwhitened(loadings: Floats, factors: Floats) -> Floats:
 def model_blocks(
     model: TotalVariability, statistics: Statistics
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Yield counts (n, C) and whitened centred sums (n, C, D) of block after block."""
+    """Yield counts (n, C) and whitened centred sums (n, C, D), block by block."""
     for start, stop in chunk_bounds(len(statistics), MODELS):
         counts = np.asarray(statistics.zeroth[start:stop]).astype(np.float64)
         first = np.asarray(statistics.first[start:stop]).astype(np.float64)
@@ -311,7 +311,7 @@ def hidden_variables(
 ) -> tuple[NDArray[Any], Floats, Floats, Floats]:
     """Return y, x and z of each speaker, from the statistics of all its sessions summed.
 
-    [y x] is the posterior mean of the factors of [V U] without D, z the posterior mean of the residual of the rest.
+    [y x] is the posterior mean of the factors of [V U] without D, z the posterior mean of the residual of what remains.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def hidden_variables(
     speaker : ndarray of shape (M, R)
         y.
     channel : ndarray of shape (M, Q)
-        x, one for all sessions together.
+        x, common to all sessions.
     residual : ndarray of shape (M, C, D)
         z.
 
@@ -389,7 +389,7 @@ def session_vectors(
 
         g_c = (f_c - n_c (m_c + U_c x)) / sum_c n_c
 
-    x is the posterior mean under U alone, as in the reference.
+    x is the posterior mean under only U, as in the reference.
 
     Parameters
     ----------
@@ -451,7 +451,7 @@ def _less_factors(
     owners: NDArray[np.int64] | None = None,
     work: Work,
 ) -> tuple[Statistics, Floats]:
-    """Statistics without the effect of their factors, or of factors of the sources that own them; and the factors."""
+    """Return statistics without the effect of their factors, or of the factors of their owners; and the factors."""
     if sources is None:
         sources = statistics
     factors = np.asarray(extract_ivectors(model, sources, work=work).vectors)

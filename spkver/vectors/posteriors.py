@@ -5,11 +5,11 @@ I, the counts n_c and the centred first-order sums f_c give
 
     L = I + sum_c n_c T_c' T_c,   b = sum_c T_c' f_c,   h | segment ~ N(L^-1 b, L^-1)
 
-`block_posteriors` computes that for hundreds of segments at a time: matrices are packed, and L of all segments is one
+`block_posteriors` computes that for hundreds of segments at a time: matrices are packed, and L for all segments is one
 product of counts and packed T_c' T_c. Whitening and centring of the statistics are folded into the matrix, so the
 statistics are read as they are.
 
-Symmetric matrices are packed: the lower triangles of many are rows of one array, factored in place. A row has the order
+Symmetric matrices are packed: their lower triangles are rows of one array, factored in place. A row has the order
 of LAPACK's *rectangular full packed* form [1]_ (TRANSR = N, UPLO = L): n (n + 1) / 2 numbers, half of a matrix, and yet
 the routines run on blocks, as fast as for whole matrices. `packed_places` gives the position of each entry. Sums and
 means of packed rows are packed sums and means of the matrices.
@@ -41,23 +41,23 @@ from spkbase.errors import DataError
 from spkbase.work import Work, chunk_bounds, one_blas_thread, use_engine
 from spkver.mixture import Statistics
 
-_PLAIN = b"N"  # TRANSR
-_LOWER = b"L"  # UPLO
-_AS_IS = b"N"  # TRANS
-# number of letters, and of addresses
+_PLAIN = b"N"  # LAPACK's TRANSR
+_LOWER = b"L"  # LAPACK's UPLO
+_AS_IS = b"N"  # LAPACK's TRANS
+# numbers of character arguments and of address arguments of each routine
 _ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3, 7)}
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-COLUMNS = 1280  # of packed matrices, in one task of small ones; see `column_bounds`
-WIDE = 480  # columns of first-order sums, in one task
-PIECE = 32  # segments whose matrices are factored in one task
-_TASKS = 16  # at least, of the columns of large packed matrices
-_GROUP = 16  # components whose squares are taken in one task
-_BLOCK_BYTES = 1 << 28  # of the statistics and packed matrices of a block of segments
-_MOST_SEGMENTS = 512  # in a block
-_MOST_FRAMES = 1e100  # of a component
+COLUMNS = 1280  # number of columns of packed matrices in a task if they are small, see `column_bounds`
+WIDE = 480  # number of columns of first-order sums in a task
+PIECE = 32  # number of segments whose matrices are factored in a task
+_TASKS = 16  # fewest tasks for the columns of large packed matrices
+_GROUP = 16  # number of components whose squares are computed in a task
+_BLOCK_BYTES = 1 << 28  # memory for the statistics and packed matrices of a block of segments
+_MOST_SEGMENTS = 512  # largest number of segments in a block
+_MOST_FRAMES = 1e100  # largest number of frames of a component
 
 
 def packed_length(rank: int) -> int:
@@ -78,7 +78,7 @@ def rank_of(length: int) -> int:
 
 @lru_cache(maxsize=8)
 def packed_places(rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row and the column of each entry of a packed row, shape (rank (rank + 1) / 2,) both; row >= column.
+    """Return the row and the column of each entry of a packed row, both of shape (rank (rank + 1) / 2,); row >= column.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def factor(packed: Floats) -> NDArray[np.bool_]:
     Returns
     -------
     ndarray of bool of shape (n,)
-        Whether the matrix was positive definite; rows of other matrices are not usable any more.
+        Whether the matrix was positive definite; rows of other matrices are no longer usable.
     """
     return _in_place("dpftrf", packed)
 
@@ -220,14 +220,15 @@ def likelihood_part(
 
 @dataclass(frozen=True)
 class PosteriorTerms:
-    """The terms of segments' posteriors that depend on the matrix T alone; statistics need no centring or whitening.
+    """The terms of segments' posteriors that depend only on the matrix T, so that statistics need no centring or
+    whitening.
 
     Attributes
     ----------
     products : ndarray of shape (C, R (R + 1) / 2)
         Packed T_c' T_c.
     loadings : ndarray of shape (C * D, R)
-        S_c^-T T_c for S_c S_c' the covariance of the component and T_c in the whitened space.
+        S_c^-T T_c where S_c S_c' is the covariance of the component and T_c is in the whitened space.
     offsets : ndarray of shape (C, R)
         m_c' S_c^-T T_c: centring subtracts it from b for each frame of a component.
     """
@@ -245,7 +246,7 @@ class PosteriorTerms:
 def posterior_terms(
     loadings: Floats, means: Floats, factors: Floats, *, work: Work, products: bool = True
 ) -> PosteriorTerms:
-    """Return the terms of posteriors that depend on the matrix alone.
+    """Return the terms of posteriors that depend only on the matrix.
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ def block_sizes(statistics: Statistics, rank: int) -> list[int]:
 
 
 def block_memory(statistics: Statistics, rank: int) -> Floats:
-    """Return memory for the packed matrices of any block: reused memory need not be cleared by the system again."""
+    """Return memory for the packed matrices of any block: the system need not clear memory that is reused."""
     return np.empty((max(block_sizes(statistics, rank)), packed_length(rank)))
 
 
@@ -321,7 +322,8 @@ def block_posteriors(
     variances: bool = False,
     memory: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Return the posterior means (n, R) of a block of segments, and their variances (n, R), or (n, 0) without them.
+    """Return the posterior means (n, R) of a block of segments, and their variances (n, R), or (n, 0) if they are not
+    requested.
 
     Parameters
     ----------
@@ -330,7 +332,7 @@ def block_posteriors(
     work : spkbase.work.Work
         Its workers share the block; the result does not depend on their number.
     variances : bool
-        Return the diagonals of L^-1.
+        Whether to return the diagonals of L^-1.
     memory : ndarray of shape (at least n, R (R + 1) / 2), optional
         `block_memory`.
 
@@ -372,7 +374,7 @@ def column_bounds(length: int) -> list[tuple[int, int]]:
 def share_out(
     work: Work, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> list[Result]:
-    """Return ``function(item)`` for each item, run in threads of this process: it may fill arrays of its caller.
+    """Return ``function(item)`` for each item, run in threads of this process so that it may fill arrays of its caller.
 
     The parts of a block are hundreds of megabytes: sending them to other processes would take longer than the work.
     """
@@ -386,11 +388,11 @@ def project(
     """Return b = sum_c T_c' f_c of each segment, shape (n, R), from raw statistics, which are checked."""
 
     def of_columns(bounds: tuple[int, int]) -> Floats:
-        # with the segments along the rows the product is a third faster where the rank is low
+        # with the segments along the rows, the product is a third faster for low ranks
         columns = slice(*bounds)
         with np.errstate(
             invalid="ignore", over="ignore"
-        ):  # numbers that are not finite are found below
+        ):  # numbers that are not finite are detected below
             return terms.loadings[columns].T @ first[:, columns].astype(np.float64).T
 
     parts = share_out(work, of_columns, chunk_bounds(first.shape[1], WIDE))
@@ -440,7 +442,7 @@ def solve_rows(
 
 @dataclass
 class EmSums:
-    """Sums of the E-step over segments; they add.
+    """Sums of the E-step over segments, which can be added.
 
     Attributes
     ----------
@@ -538,7 +540,7 @@ def add_block(
     share_out(work, add_cross, chunk_bounds(first.shape[1], WIDE))
     with one_blas_thread():
         sums.counted += vectors @ counts
-    # pieces are summed within the block first: so sums are the same where blocks come from workers
+    # pieces are summed within the block first, so that the sums equal those of blocks from workers
     sums.moment += reduce(np.add, sums_of_pieces)
     sums.log_likelihood += float(np.concatenate(likelihoods).sum())
     sums.n_segments += len(counts)
@@ -569,7 +571,7 @@ def _in_place(name: str, packed: Floats) -> NDArray[np.bool_]:
 
 
 def _rows(array: Floats) -> range:
-    """Address of each row of an array in C order."""
+    """Return the address of each row of an array in C order."""
     if array.dtype != np.float64 or not array.flags.c_contiguous:
         raise TypeError(
             f"expected float64 in C order, got {array.dtype} with strides {array.strides}"
@@ -582,7 +584,7 @@ def _rows(array: Floats) -> range:
 
 @cache
 def _routine(name: str) -> Callable[..., None]:
-    """A routine of SciPy's LAPACK, called without Python's lock."""
+    """Return a routine of SciPy's LAPACK, which is called without holding Python's lock."""
     from scipy import LowLevelCallable
     from scipy.linalg import cython_lapack
 

@@ -45,9 +45,9 @@ from spkver.sidekit import (
     write_stat_server,
 )
 
-VECTORS = 32  # supervectors in one task and in one block of a file
-_SESSIONS = 256  # read together
-_ROWS = 64  # sessions whose shifts are in memory together
+VECTORS = 32  # number of supervectors in a task and in a block of a file
+_SESSIONS = 256  # number of sessions read together
+_ROWS = 64  # number of sessions whose shifts are in memory together
 
 _EPSILON = float(np.finfo(np.float32).eps)
 
@@ -65,7 +65,7 @@ def sum_by_model(statistics: Statistics, dtype: Any = np.float64) -> Statistics:
     Returns
     -------
     Statistics
-        Models and segments are the same ids. First-order rows are summed on access.
+        Statistics whose models and segments are the same ids. First-order rows are summed on access.
     """
     names, owner = np.unique(statistics.models, return_inverse=True)
     rows_of_models = np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1])
@@ -93,7 +93,8 @@ def without_factors(
     vectors: Floats,
     owners: NDArray[np.int64] | None = None,
 ) -> Statistics:
-    """Return statistics as if the mixture's means were moved back by each session's factors: f_c - n_c T_c h.
+    """Return statistics from which the shift of the mixture's means by each session's factors is removed: f_c - n_c T_c
+    h.
 
     Parameters
     ----------
@@ -154,12 +155,13 @@ def map_means(
     relevance : float
         Number of frames r at which the data weigh as much as the prior.
     epsilon : float
-        Added to the counts n_c in a_c, as SIDEKIT does for single sessions.
+        Number added to the counts n_c in a_c, as in SIDEKIT for single sessions.
 
     Returns
     -------
     ndarray of shape (..., C, D)
-        A component without frames keeps its prior mean, at a relevance of 0 too unless there is an epsilon.
+        Adapted means; a component without frames keeps its prior mean, even at a relevance of 0 unless there is an
+        epsilon.
 
     References
     ----------
@@ -202,7 +204,7 @@ def supervector_scale(mixture: GaussianMixture) -> Floats:
 
 @dataclass(frozen=True)
 class MapConfig:
-    """How models are adapted.
+    """Settings of the adaptation of models.
 
     Attributes
     ----------
@@ -244,7 +246,10 @@ class Supervectors(SegmentRows):
         return len(self.models)
 
     def embeddings(self) -> Embeddings:
-        """Return the vectors in memory, models as speakers; ids are segments, after their models if some repeat."""
+        """Return the vectors in memory, models as speakers.
+
+        Ids are the segments, preceded by their models if segments repeat.
+        """
         ids = self.segments
         if len(set(ids)) < len(self):
             rows = zip(self.models, self.segments, strict=True)
@@ -269,23 +274,23 @@ def adapt_supervectors(
     ----------
     mixture : GaussianMixture
     statistics : Statistics
-        Those in a file are read by blocks.
+        Statistics; those in a file are read by blocks.
     config : MapConfig or float
-        A number is the relevance, in frames.
+        Settings; a number is taken as the relevance, in frames.
     epsilon : float
         See `map_means`.
     work : spkbase.work.Work
         The result does not depend on the number of workers.
     destination : path, optional
-        Rows go straight into a file in the layout of SIDEKIT's StatServer, float32, with ones as counts, and are read
-        from it on access.
+        File for the rows, in the layout of SIDEKIT's StatServer in float32, with ones as counts, from which they are
+        read on access.
     verbose : bool
         Whether to show progress.
 
     Returns
     -------
     Supervectors
-        In memory in the dtype of the statistics; the UBM's mean is not subtracted.
+        Supervectors, in memory in the dtype of the statistics; the UBM's mean is not subtracted.
 
     Raises
     ------
@@ -392,7 +397,7 @@ def _adapt_block(
     zeroth = np.asarray(statistics.zeroth)
     first = np.asarray(statistics.first)
     vectors = np.empty_like(first)
-    # a row at a time stays in the cache
+    # process a row at a time, which stays in the cache
     for row, (counts, sums) in enumerate(zip(zeroth, first, strict=True)):
         sums = sums.reshape(means.shape).astype(np.float64)
         adapted = map_means(counts.astype(np.float64), sums, means, relevance, epsilon=epsilon)

@@ -1,8 +1,8 @@
 """Total variability: the subspace in which the means of all segments vary, trained by EM on statistics.
 
-The means of a segment are m + T h, T of low rank R, h ~ N(0, I): its i-vector is the posterior mean of h. EM alternates
-the E-step of `spkver.vectors.posteriors` with `m_step` and `minimum_divergence`, in the space in which every Gaussian
-of the mixture has the covariance I, whether its covariance is diagonal or full.
+The means of a segment are m + T h, where T has low rank R and h ~ N(0, I); the i-vector is the posterior mean of h. EM
+alternates the E-step of `spkver.vectors.posteriors` with `m_step` and `minimum_divergence`, in the space in which every
+Gaussian of the mixture has the covariance I, whether its covariance is diagonal or full.
 
 References
 ----------
@@ -39,9 +39,9 @@ from spkver.vectors import posteriors
 logger = logging.getLogger(__name__)
 
 MinimumDivergence = Literal["right", "sidekit", "none"]
-# a matrix that is drawn has the scatter of means that MAP adaptation of this relevance assumes
+# a random initial matrix has the scatter of means that MAP adaptation with this relevance assumes
 RELEVANCE = 16.0
-_GROUP = 8  # components in one task of the M-step
+_GROUP = 8  # number of components in a task of the M-step
 _EMPTY = 1e-90  # a component with fewer frames in total does not determine its rows
 
 _KIND = "total variability"
@@ -50,7 +50,7 @@ _NAMES = ("loadings", "means", "factors", "weights", "log_likelihoods")
 
 @dataclass(frozen=True)
 class TotalVariabilityConfig:
-    """How the matrix is trained.
+    """Settings for training the matrix.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class TotalVariabilityConfig:
     seed : int
         Seed of the initial matrix.
     minimum_divergence : {"right", "sidekit", "none"}
-        How the prior of the factors becomes N(0, I) again after each round, see `minimum_divergence`.
+        How the prior of the factors is made N(0, I) again after each round, see `minimum_divergence`.
     """
 
     rank: int = 400
@@ -79,7 +79,7 @@ class TotalVariabilityConfig:
 @one_line
 @dataclass(frozen=True)
 class TotalVariability:
-    """A matrix T, the mixture's means and whitening that it belongs to, and the history of its training.
+    """A matrix T, the means and the whitening of its mixture, and the history of its training.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class TotalVariability:
         )
 
     def check(self, statistics: Statistics) -> None:
-        """Raise DataError unless statistics are of the mixture, and there are some."""
+        """Raise a DataError if there are no statistics, or if they do not belong to the mixture."""
         statistics.check(self.means)
         if not len(statistics):
             raise DataError("no statistics: expected at least one segment")
@@ -155,7 +155,7 @@ def m_step(second: Floats, cross: Floats, before: Floats) -> Floats:
     cross : ndarray of shape (C, D, R)
         B_c = sum_s f_c h', with whitened f_c.
     before : ndarray of shape (C, D, R)
-        T before; a component without frames keeps its rows.
+        T before the step; a component without frames keeps its rows.
 
     Returns
     -------
@@ -294,7 +294,8 @@ def check_rank(rank: int, *, n_segments: int, width: int) -> None:
 def e_step(
     model: TotalVariability, statistics: Statistics, *, work: Work = ALL_CORES
 ) -> posteriors.EmSums:
-    """Return the sums of the E-step over all segments: blocks by worker processes, or the parts of each by threads.
+    """Return the sums of the E-step over all segments: blocks are computed by worker processes, or parts of a block by
+    threads.
 
     Parameters
     ----------
@@ -345,7 +346,9 @@ def updated(
         centred = cross[:, some] - sums.counted[:, some, None] * model.means[some]
         whitened = np.moveaxis(whiten(centred, model.factors[some]), 0, 2)
         second = sums.second[some].copy()
-        second[~(np.abs(second).max(axis=1) > _EMPTY)] = -1  # has no Cholesky factor
+        second[
+            ~(np.abs(second).max(axis=1) > _EMPTY)
+        ] = -1  # so that the matrix has no Cholesky factor
         loadings[some] = m_step(second, whitened, model.loadings[some])
         if convention != "none":
             loadings[some] = loadings[some] @ rotation

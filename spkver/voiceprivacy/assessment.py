@@ -1,8 +1,8 @@
 """The table of results: a row for each set, sex, scenario and attacker, and figures that combine several rows.
 
     numbers/<set><suffix>/<attacker>.json    rows of an attacker on a set: a new attacker only adds its own file
-    numbers/<set><suffix>-utterances5/       the same of conversations of five recordings
-    evidence<suffix>.json                    figures over several attackers
+    numbers/<set><suffix>-utterances5/       the same for conversations of five recordings
+    evidence<suffix>.json                    figures that combine several attackers
 
 A row is a `Condition`, an entry of ``conditions`` in ``results.json``, see
 `spkver.voiceprivacy.condition_metrics.assess_condition`. Several attackers are combined in four ways:
@@ -63,10 +63,10 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 _MOST_RESAMPLES = 500
-_FEWEST = 5  # speakers that calibration on held-out speakers needs
+_FEWEST = 5  # fewest speakers for calibration on held-out speakers
 _KINDS = ("minimum", *LEVELS, "without_content")
 _ANONYMISED = ("lazy-informed", "semi-informed")
-_SLOPES = "slopes"  # in workers' results, not in the file
+_SLOPES = "slopes"  # key of the workers' results; not written to the file
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Table:
     order : sequence of AttackerOrder
         Attackers with more and with less knowledge, for each set.
     conversations : sequence of Condition
-        Conditions with several recordings at once, on which the other figures do not depend.
+        Conditions in which several recordings are scored at once; no other figure depends on them.
     """
 
     conditions: Sequence[Condition] = ()
@@ -223,7 +223,7 @@ def _evidence(
 
 
 def _without_utterances(config: EvaluationConfig) -> EvaluationConfig:
-    """Return a configuration that is equal for all numbers of recordings: further ones change no other figures."""
+    """Return the configuration without the numbers of recordings, which do not change the figures over attackers."""
     return replace(config, utterances=(1,))
 
 
@@ -273,7 +273,7 @@ def compare_scenarios(
 
 
 def _strongest_in(scenario: str, rows: Sequence[Condition]) -> Condition | None:
-    """Return the strongest attacker of a scenario, that does not invert if there are others; None without one."""
+    """Return the strongest attacker of a scenario, preferring those that do not invert; None if there is none."""
     able = [row for row in rows if row.scenario == scenario]
     if not able:
         return None
@@ -281,7 +281,7 @@ def _strongest_in(scenario: str, rows: Sequence[Condition]) -> Condition | None:
 
 
 def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> list[Json]:
-    """Return the smallest equal error rates of each scenario and over anonymised ones, for each kind of attacker."""
+    """Return the smallest equal error rates in each scenario and over all anonymised scenarios, by kind of attacker."""
     named = {f"{row.scenario} {row.attacker}": row for row in rows}
     groups = _groups(named)
     minima: dict[str, Minimum] = {}
@@ -307,7 +307,7 @@ def _minima(rows: Sequence[Condition], output: Path, resampling: Resampling) -> 
 
 
 def _groups(named: Mapping[str, Condition]) -> dict[str, list[str]]:
-    """Return the names of the attackers of each kind, in each scenario and over all of anonymised speech."""
+    """Return the names of the attackers of each kind, in each scenario and over all anonymised scenarios."""
     groups: dict[str, list[str]] = {f"{OVER_SCENARIOS} {kind}": [] for kind in _KINDS}
     for name, row in named.items():
         kinds = ["minimum", row.level]

@@ -3,8 +3,8 @@
 results<suffix>.csv                            the challenge's columns, then scenario, attacker and intervals
 exp/results_summary/result_for_rank<suffix>    the challenge's ranking file, for the attacker `challenge.attacker`
 exp/results_summary/eval_orig<suffix>/results_orig.txt, eval_anon<suffix>/results_anon.txt    its two parts
-exp/asv_orig/<pair>/scores, EER, exp/asv_anon<suffix>/...     its scores and EER of each list of trials of a sex
-exp/{asv_orig,asv_anon<suffix>,asr,ser}/results<suffix>.csv    tables of these, of words and of emotions
+exp/asv_orig/<pair>/scores, EER, exp/asv_anon<suffix>/...     its scores and EER on each list of trials of one sex
+exp/{asv_orig,asv_anon<suffix>,asr,ser}/results<suffix>.csv    tables of EERs, word errors and emotions
 exp/results_summary/result_for_submission<suffix>.zip          all of these files
 """
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 _COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
-_ENDINGS = ("original", "anon")  # of original and anonymised sides
+_ENDINGS = ("original", "anon")  # the endings of original and anonymised directories
 _SIDES = {row.name: (_ENDINGS[row.enrolment], _ENDINGS[row.trials]) for row in SCENARIOS}
 
 
@@ -101,7 +101,7 @@ def challenge_rows(table: Table, config: Config) -> list[ChallengeRow]:
 
 
 def averages(rows: Sequence[ChallengeRow], config: Config) -> list[Average]:
-    """Return the averages for each part and scenario, and the minimum target EERs that each reaches.
+    """Return the averages for each part and scenario, and the challenge's minimum EERs that each average reaches.
 
     Corpora and sexes have the weights of the challenge; without weights the average is the plain mean over the sexes
     of each corpus. Pooled trials count only if there are no lists by sex. A named attacker is averaged by the
@@ -153,14 +153,14 @@ def rank_path(output: Path, suffix: str) -> Path:
 
 
 def archive_path(output: Path, suffix: str) -> Path:
-    """Return the path of the archive of a submission in an output folder."""
+    """Return the path of a submission's archive in an output folder."""
     return output / f"exp/results_summary/result_for_submission{suffix}.zip"
 
 
 def challenge_block(output: Path, suffix: str) -> str:
     """Return the challenge's figures as its toolkit prints them, and the paths of ranking file and archive.
 
-    Blank where there is no ranking file.
+    The paths are empty if there is no ranking file.
     """
     path = rank_path(output, suffix)
     if not path.is_file():
@@ -181,7 +181,7 @@ def write_challenge_files(
 ) -> None:
     """Write the table of `challenge_rows`, and the challenge's files if the protocol names an attacker.
 
-    These are the ranking file, the tables of each part, scores and EER of each list of trials, and an archive of all.
+    They are the ranking file, the tables of each part, the scores and EER of each list of trials, and an archive.
     Results of cross-sex lists are called ``mixed``, as in VoicePrivacy 2026; so are pooled results without lists by
     sex.
     """
@@ -228,7 +228,7 @@ def _write_tables(
     sections: Iterable[challenges.Section],
     pairs: Mapping[Path, ChallengeRow],
 ) -> None:
-    """Write the tables of words, of emotions and of each kind of speech, as far as there are rows."""
+    """Write the tables of word errors, emotions and EERs that have rows."""
     cells: dict[str, list[Mapping[str, Any]]] = {}
     for section in sections:
         cells[section.title] = list(section.rows)
@@ -239,7 +239,7 @@ def _write_tables(
 
 
 def _write_parts(sections: Iterable[challenges.Section], original: Path, anonymised: Path) -> None:
-    """Write the sections on original and on anonymised trials, as far as there are any."""
+    """Write the sections on original and anonymised trials, those that exist."""
     parts: dict[Path, list[challenges.Section]] = {}
     for section in sections:
         path = anonymised if section.title == challenges.ASV_ANON else original
@@ -249,7 +249,7 @@ def _write_parts(sections: Iterable[challenges.Section], original: Path, anonymi
 
 
 def _write_results(path: Path, rows: Sequence[ChallengeRow]) -> None:
-    """Write the challenge's columns and those of results, a line for each row."""
+    """Write a table with a line per row: the challenge's columns, then scenario, attacker and interval."""
     columns = [*_COLUMNS]
     columns += map(attrgetter("name"), reports.columns_of(reports.CSV))
     table = []
@@ -260,19 +260,20 @@ def _write_results(path: Path, rows: Sequence[ChallengeRow]) -> None:
 
 
 def _write_archive(archive: Path, output: Path, files: Iterable[Path]) -> None:
-    """Write files, by their paths in the output folder, into an archive that is the same each time."""
+    """Write files, by their paths in the output folder, into an archive whose bytes are reproducible."""
     with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as zipped:
         for file in sorted(files):
-            entry = zipfile.ZipInfo(file.relative_to(output).as_posix())  # without the time
+            # no modification time, so that equal files give an equal archive
+            entry = zipfile.ZipInfo(file.relative_to(output).as_posix())
             zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def _mean(
     rates: Mapping[tuple[str, str], Interval], end: str, weights: Mapping[str, float]
 ) -> float:
-    """Return the average of rates or of an end of their intervals in per cent, by corpus and sex.
+    """Return the weighted average, over corpora and sexes, of rates or of one end of their intervals, in per cent.
 
-    It is NaN if a rate or the row of a weight is missing.
+    It is NaN if a rate is missing or a weight has no row.
     """
     values: dict[tuple[str, str], float] = {
         corpus_and_sex: round(100 * getattr(rate, end), 3) for corpus_and_sex, rate in rates.items()
@@ -286,9 +287,10 @@ def _mean(
 def _rank_sections(
     rows: Sequence[ChallengeRow], utility: Sequence[UtilityFigure]
 ) -> Iterator[challenges.Section]:
-    """Yield emotions, results of ASV_eval, words, and AA of ASV_eval^anon, numbered as in the table of OO, OA and AA.
+    """Yield the sections of the ranking file: emotions, EERs of ASV_eval, word errors, and AA with ASV_eval^anon.
 
-    From ASV_eval the challenge keeps OO in 2024, and AA (lazy-informed) in 2026, with cross-sex lists.
+    The EERs are numbered as in the table of OO, OA and AA. With ASV_eval, the challenge reports OO in 2024 and, for
+    cross-sex lists, AA (lazy-informed) in 2026.
     """
     emotions = _emotion_rows([figure for figure in utility if figure.measure == "uar"])
     if emotions:
@@ -311,7 +313,10 @@ def _rank_sections(
 def _rate_sections(
     title: str, rows: Iterable[ChallengeRow], scenario: str, position: int
 ) -> Iterator[challenges.Section]:
-    """Yield the error rates of a scenario, whose position in the table of OO, OA and AA is given, if there are any."""
+    """Yield the section of a scenario's error rates, if there are any.
+
+    `position` is its place in the table of OO, OA and AA.
+    """
     cells = [row.cells for row in rows if row.gender != POOLED and row.outcome.scenario == scenario]
     if cells:
         yield challenges.Section(title, cells, index=list(range(position, 3 * len(cells), 3)))
@@ -334,7 +339,7 @@ def _emotion_rows(figures: Sequence[UtilityFigure]) -> list[Json]:
 
 
 def _columns_of(figure: UtilityFigure, column: str) -> Json:
-    """Return the challenge's columns that say on which speech utility was measured."""
+    """Return the challenge's columns that name the speech on which utility was measured."""
     dataset, split = challenges.split_of(figure.dataset)
     kind = "anon" if figure.kind == "anonymised" else figure.kind
     return {"dataset": dataset, "split": split, column: kind}

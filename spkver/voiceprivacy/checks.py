@@ -1,8 +1,8 @@
 """Checks of a run: what could make its numbers misleading. Every report shows them.
 
 One check warns that privacy is probably overestimated. A run reports the privacy that its attackers leave; published
-evaluations overestimated it by up to 74 %, for reasons that a run can detect: see `reasons`. No reason is a proof, and
-the absence of reasons does not prove privacy either.
+evaluations overestimated it by up to 74 %, for reasons that a run can detect: see `reasons`. None of them is a proof,
+and the absence of reasons does not prove privacy either.
 
 A check is a function that takes an `Evaluated` run, reads its results, and yields `Finding`s. The checks of recordings
 are in `spkver.voiceprivacy.recording_checks`. `CHECKS` lists all checks in the order of the report.
@@ -61,7 +61,11 @@ FEW_TRAINING_SPEAKERS = 100
 # kinds of attackers
 _NO_SPEECH = ("properties", "session")
 _FUSION_WITH_WORDS = "fusion with words"
-_NO_VOICE = (*_NO_SPEECH, "content", _FUSION_WITH_WORDS)  # or not by the voice alone
+_NO_VOICE = (
+    *_NO_SPEECH,
+    "content",
+    _FUSION_WITH_WORDS,
+)  # attackers that do not judge by the voice alone
 _NO_VOICE_PRINT = (*_NO_VOICE, "prosody", "durations", "fusion")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20
@@ -74,7 +78,7 @@ _STATES = {
     "certain": ("ok", "Files belong to their originals"),
 }
 _LAST_PART = re.compile("[-_/][^-_/]*$")
-_BROKEN = 0.02  # an EER below which practically everybody is recognised
+_BROKEN = 0.02  # at a lower EER practically everybody is recognised
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,9 @@ class Evaluated:
     earlier : dict of str to Results
         Results of other anonymisers in the same folder, by file name.
     lacking : dict
-        Recordings that an extractor failed on, by the extractor.
+        Recordings on which an extractor failed, by extractor.
     recordings : dict
-        Findings of `RECORDING_CHECKS`, by the names of these.
+        Findings of each of `RECORDING_CHECKS`, by the check's name.
     """
 
     results: Results
@@ -130,7 +134,10 @@ class Evaluated:
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        """The kind of each attacker, see `spkver.attackers.Spec`; some fusions are not configured by their names."""
+        """The kind of each attacker, see `spkver.attackers.Spec`.
+
+        Fusions that the plan adds have no entry in the configuration.
+        """
         kinds = dict.fromkeys(map(attrgetter("attacker"), self.results.fusions), "fusion")
         for name, spec in attacker_specs(self.config).items():
             kinds[name] = spec.kind
@@ -139,7 +146,7 @@ class Evaluated:
         return kinds
 
     def rates_of_voices(self, outcome: Outcome) -> dict[str, float]:
-        """Return the EER of each attacker that hears voices."""
+        """Return the EER of each attacker that compares voices."""
         rates = {}
         for row in outcome.conditions:
             if self.kinds.get(row.attacker) not in _NO_VOICE:
@@ -194,14 +201,14 @@ def pairs(run: Evaluated) -> Iterator[Finding]:
 
 
 def uninformative(run: Evaluated) -> Iterator[Finding]:
-    """Find attackers whose scores are all equal or inverted; if there are no others there is no verdict.
+    """Find attackers whose scores are all equal or inverted; if all attackers are such, there is no verdict.
 
-    If the recordings of different speakers are the same file, scores are equal as they should be.
+    Equal scores are correct, and not reported, if different speakers have identical recordings.
     """
     identical = _identical_lists(run.results.pairings)
     lists: dict[tuple[str, str], list[str]] = {}
     for outcome in run.outcomes:
-        # properties are equal where files are alike, which is as it should be
+        # files with equal properties rightly get equal scores
         rows = [row for row in outcome.conditions if run.kinds.get(row.attacker) != "properties"]
         broken = [row.attacker for row in rows if _is_broken(row)]
         if broken:
@@ -217,7 +224,10 @@ def uninformative(run: Evaluated) -> Iterator[Finding]:
 
 
 def pooled_trials(run: Evaluated) -> Iterator[Finding]:
-    """Warn of lists whose pooled error rate is far above both single rates: their scores have different offsets."""
+    """Warn of pooled lists whose error rate is far above that of either sex.
+
+    The scores of the sexes have different offsets.
+    """
     rates: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in run.conditions:
         rates.setdefault((row.dataset, row.scenario, row.attacker), {})[row.gender] = row.eer.value
@@ -232,7 +242,7 @@ def pooled_trials(run: Evaluated) -> Iterator[Finding]:
 
 
 def attacker_strength(run: Evaluated) -> Iterator[Finding]:
-    """Check that attackers recognise original speech; note how well speakers are recognised without it."""
+    """Check that attackers recognise original speech; note how well they do without a voice."""
     limit = run.config.weak_attacker_eer
     for outcome in run.main("original"):
         rates = run.rates_of_voices(outcome)
@@ -258,7 +268,7 @@ def attacker_strength(run: Evaluated) -> Iterator[Finding]:
 
 
 def recognised_without_a_voice(run: Evaluated) -> Iterator[Finding]:
-    """Warn if the strongest attacker on anonymised speech hears no voice, in a sentence for the verdict."""
+    """Warn if the strongest attacker on anonymised speech does not use the voice, in a sentence for the verdict."""
     anonymised = headlines(run.results, anonymised=True)
     if not anonymised:
         return
@@ -366,9 +376,9 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
 
 
 def shared_sessions(run: Evaluated) -> Iterator[Finding]:
-    """Note how many test recordings share a session with their speaker's enrolment, as far as names of recordings say.
+    """Note how many test recordings share a session with their speaker's enrolment, judged by the recordings' names.
 
-    A name without its last part is taken for a session: 1089-134686 in 1089-134686-0007.
+    The name without its last part is taken as the session: 1089-134686 in 1089-134686-0007.
     """
     for dataset in run.sets.datasets:
         original = run.sets.original[dataset.enrolls]
@@ -387,7 +397,7 @@ def shared_sessions(run: Evaluated) -> Iterator[Finding]:
 
 
 def missing_lists(run: Evaluated) -> Iterator[Finding]:
-    """Check that no set lacks a sex: an average over the sexes would be misleading."""
+    """Check that every set has both sexes: otherwise an average over the sexes would mislead."""
     for dataset in run.sets.datasets:
         if not run.sets.original[dataset.enrolls].sexes:
             yield Finding("warning", "unknown sexes", f"{dataset.name}: {SEXES_POOLED}")
@@ -477,7 +487,7 @@ def shared_draws(run: Evaluated) -> Iterator[Finding]:
 
 
 def draw_level(run: Evaluated) -> Iterator[Finding]:
-    """Note anonymised speech of which no record says whether its draws are of utterances or of speakers."""
+    """Note anonymised speech without a record of whether each utterance or each speaker has its own draw."""
     unknown = []
     for dataset in run.sets.datasets:
         for name in dataset.tested:
@@ -593,7 +603,7 @@ def all_findings(evaluated: Evaluated) -> list[Finding]:
 def reasons(run: Evaluated) -> Iterator[str]:
     """Yield the reasons to expect that a stronger attacker exists.
 
-    - Attackers disagree: one voice-based attacker is ahead of all others by more than both intervals.
+    - One voice-based attacker is ahead of all others by more than their intervals.
     - On original speech no attacker has an EER of ``weak_attacker_eer`` or below.
     - Attackers with more knowledge (semi-informed) are significantly weaker than attackers with less.
     - Recordings hold little speech.
@@ -611,7 +621,7 @@ def reasons(run: Evaluated) -> Iterator[str]:
     ahead = []
     for outcome in run.main():
         voices = _voice_prints(outcome, run.kinds)
-        # if the strongest attacker is ahead of the next by more than both intervals, the others miss something
+        # if the strongest attacker and the next have disjoint intervals, the others miss something
         if outcome.anonymised and len(voices) > 1 and voices[0].eer.high < voices[1].eer.low:
             ahead.append(f"{_name(outcome)} {outcome.scenario}: {voices[0].attacker}")
     if ahead:
@@ -655,7 +665,7 @@ def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
                 adapting.add(name)
     if not networks:
         yield "no attacker uses a neural network"
-    elif not plugins and not tuned:  # how plug-ins were trained is not known
+    elif not plugins and not tuned:  # it is not known how plug-ins were trained
         yield "no attacker's network has seen anonymised speech"
     if adapting.isdisjoint(scored):
         yield "no attacker adapts to the trials"
@@ -663,7 +673,7 @@ def _reasons_of_attackers(run: Evaluated) -> Iterator[str]:
     if ":" in run.config.anonymizer.name:  # a plug-in has no inverse
         usual = tuple(name for name in usual if not parse_spec(name).inverts)
     not_run = [name for name in usual if name not in run.config.attackers]
-    if set(not_run) - {"properties"}:  # which hears no voice
+    if set(not_run) - {"properties"}:  # the attacker "properties" does not use the voice
         yield f"{len(not_run)} of the {len(usual)} default attackers were not run ({few(not_run, most=6)})"
 
 
@@ -678,12 +688,12 @@ def _voice_prints(outcome: Outcome, kinds: Mapping[str, str]) -> list[Condition]
 
 
 def _returns_others(pairing: Pairing) -> bool:
-    """Whether an anonymiser that this run called made recordings that resemble the originals of others."""
+    """Whether an anonymiser run here returned recordings that resemble other recordings' originals."""
     return pairing.state == "certain" and pairing.elsewhere >= DOUBTFUL
 
 
 def _identical_lists(pairings: Sequence[Pairing]) -> set[tuple[str, str]]:
-    """Return data set and sex of the lists whose recordings of different speakers are the same file."""
+    """Return data set and sex of the lists in which different speakers have identical recordings."""
     states: dict[tuple[str, str], set[str]] = {}
     for pairing in pairings:
         if pairing.part == "trials":
@@ -698,7 +708,7 @@ def _is_broken(row: Condition) -> bool:
 
 
 def _sessions(speakers: Mapping[str, str], utterances: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the speaker and the session of each recording whose name has more parts than its speaker and a last one.
+    """Return the speaker and the session of each recording whose name holds a session.
 
     Examples
     --------
@@ -768,10 +778,10 @@ def _trial_draws(sets: Sets, dataset: Dataset) -> Finding:
 
 
 def _drawn(sets: Sets, *names: str) -> set[tuple[str, str, Any]]:
-    """Return the anonymiser, stream of random numbers and seed of each speaker, in all versions of directories."""
+    """Return each speaker's anonymiser, random stream and seed in all versions of some directories."""
     drawn: set[tuple[str, str, Any]] = set()
     for twin in chain.from_iterable(map(sets.versions.__getitem__, names)):
-        with suppress(DataError, KeyError, TypeError):  # no record, or none of ours
+        with suppress(DataError, KeyError, TypeError):  # no record, or one of another program
             record = load_json(twin.path / RECORD)
             made = record["anonymizer"]
             if made["level"] == "speaker" and made["name"] != "none":

@@ -37,7 +37,7 @@ from spkver.voiceprivacy.settings import ALL, Config
 
 Chosen = tuple[Spec, Any]
 
-_FILES = 256  # headers read in one task
+_FILES = 256  # number of headers that one task reads
 
 
 def attacker_specs(config: Config) -> dict[str, Spec]:
@@ -46,7 +46,7 @@ def attacker_specs(config: Config) -> dict[str, Spec]:
     Raises
     ------
     ConfigError
-        If a preset is unknown, or two attackers have one name.
+        If a preset is unknown, or two attackers have the same name.
     """
     specs: dict[str, Spec] = {}
     for entry in config.attackers:
@@ -72,11 +72,11 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
     Raises
     ------
     ConfigError
-        If a preset is unknown, a user-supplied attacker cannot be opened, two attackers have one name, or a setting is
-        wrong.
+        If a preset is unknown, a user-supplied attacker cannot be opened, two attackers have the same name, or a
+        setting is wrong.
     """
     chosen: list[Chosen] = []
-    # whose models are in it, and a digest of the settings
+    # by the name of the folder of models: the attacker, and a digest of its settings
     folders: dict[str, tuple[Spec, str]] = {}
     for spec in attacker_specs(config).values():
         shared = config.attacker_settings.get(ALL, {})
@@ -92,7 +92,8 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
             time_limit=config.attackers_time_limit,
         )
         if attacker.source is not None:
-            digest = fingerprint(attacker.record(None))  # with a source it depends on no attack
+            # the record of an attacker with a source is the same for every attack
+            digest = fingerprint(attacker.record(None))
             other, expected = folders.setdefault(attacker.name, (spec, digest))
             if digest != expected:
                 text = f"attackers: {other.entry!r} and {spec.entry!r} with other settings would share a folder"
@@ -104,7 +105,7 @@ def chosen_attackers(config: Config, rates: Collection[int] = ()) -> list[Chosen
 
 
 def _in_directories(hypotheses: str | None) -> str | None:
-    """Return the name of hypotheses that lie in the data directories; those of a folder are of trials alone."""
+    """Return the name of the file of hypotheses in the data directories; None if they are in a folder of their own."""
     if hypotheses is None or Path(hypotheses).is_dir():
         return None
     return hypotheses
@@ -126,13 +127,13 @@ def fitting_features(config: Config, spec: Spec, rates: Collection[int]) -> dict
 
 
 def attackers_run(config: Config, conditions: Sequence[Condition] = ()) -> AttackersRun:
-    """Describe the attackers that were run, and say that their result is an upper bound of privacy.
+    """Describe the attackers that were run, and say that their result is an upper bound on privacy.
 
     Parameters
     ----------
     config : Config
     conditions : sequence of Condition, optional
-        Results: an attacker without any was not run. By default all attackers were run.
+        Results; attackers without any are left out. By default all attackers are described.
     """
     specs = attacker_specs(config)
     served = {condition.attacker for condition in conditions}
@@ -181,7 +182,7 @@ def describe_unwatched(config: Config) -> str:
 
 
 def describe_absent(config: Config) -> list[str]:
-    """Return a line for each reason why default attackers cannot run; no line if the configuration names attackers."""
+    """Return a line for each reason why default attackers cannot run; none if the configuration names attackers."""
     if config.attackers != default_attackers():
         return []
     reasons: dict[str, list[str]] = {}
@@ -197,7 +198,7 @@ def describe_absent(config: Config) -> list[str]:
 def read_headers(sets: Sets, run: Run) -> dict[str, list[tuple[int, int, float]]]:
     """Return each sampling rate [Hz] of a folder, its number of recordings and their duration [s], by folder.
 
-    Files that cannot be read are left out. They are not opened again if they were read in an earlier run.
+    Files that cannot be read are left out. Headers that an earlier run has read are not read again.
     """
     folders = _folders_of(sets, *sets.training_sets)
     read = partial(_count_rates, folders, run)
@@ -217,12 +218,12 @@ def fit_attackers(
     Parameters
     ----------
     sets : Sets
-        Missing twins have the rates of their originals.
+        A missing twin is assumed to have the rates of its original.
     headers : mapping
         See `read_headers`.
     config : Config
     usual : sequence
-        The attackers as configured.
+        The configured attackers.
 
     Returns
     -------
@@ -265,7 +266,7 @@ def features_of(chosen: Chosen) -> FeatureConfig | None:
 
 
 def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
-    """Describe the sets that are resampled or processed with other features than usual; empty if there are none."""
+    """Describe the sets that are resampled or processed with unusual features; empty if there are none."""
     texts = []
     for group in groups:
         rates = {rate for _, rate in group.rates}
@@ -284,7 +285,7 @@ def describe_rates(groups: Sequence[RateGroup], usual: Sequence[Any]) -> str:
 
 
 def _unusual_rate(chosen: Chosen, usual: FeatureConfig | None, rates: Collection[int]) -> str:
-    """Return how an attacker processes recordings of some rates, unless it does so as usual."""
+    """Describe how an attacker processes recordings of some rates, if that is unusual."""
     features = features_of(chosen)
     if features is not None:
         if features == usual and rates == {features.rate}:
@@ -297,7 +298,7 @@ def _unusual_rate(chosen: Chosen, usual: FeatureConfig | None, rates: Collection
 
 
 def _count_of_rate(group: RateGroup, rate: int) -> str:
-    """Return how many recordings have a sampling rate, and where they are if there are other rates."""
+    """Return how many recordings have a given sampling rate and, if there are several rates, where they are."""
     counts = {folder: count for (folder, other), count in group.rates.items() if other == rate}
     text = f"{sum(counts.values())} recordings at {rate} Hz"
     if len({other for _, other in group.rates}) > 1:
@@ -306,7 +307,7 @@ def _count_of_rate(group: RateGroup, rate: int) -> str:
 
 
 def _folders_of(sets: Sets, *training: str) -> list[DataDir]:
-    """Return the directories of sets with some training sets, original and anonymised, as far as they exist."""
+    """Return the existing directories, original and anonymised, of the sets that use given training sets."""
     names: dict[str, None] = {}
     for dataset in sets.datasets:
         if dataset.training in training:
@@ -340,7 +341,7 @@ def _count_rates(folders: Sequence[DataDir], run: Run) -> dict[str, list[tuple[i
 def _read_headers(items: Sequence[tuple[str, Path]]) -> list[tuple[str, int, float]]:
     headers = []
     for folder, path in items:
-        with suppress(DataError):  # reported where recordings are checked
+        with suppress(DataError):  # reported when recordings are checked
             header = audio_header(path)
             headers.append((folder, header.rate, header.seconds))
     return headers

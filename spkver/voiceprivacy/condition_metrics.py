@@ -8,8 +8,8 @@ In a closed set the attacker knows that the speaker is enrolled. Its equal error
 over the enrolled speakers (`evaluation.calibration.closed_set_scores`); identification is the share of utterances whose
 speaker ranks first among all enrolled. Both need a trial list that is a full cross.
 
-Whoever has the list can also centre the scores of each model over its trials. That error rate is given where it is
-clearly lower: then scores have an offset for each model, as raw log-likelihoods have.
+An attacker who has the trial list can also centre the scores of each model over its trials. That error rate is given if
+it is clearly lower: then the scores have an offset for each model, as raw log-likelihoods do.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from spkver.voiceprivacy.settings import EvaluationConfig
 
 Json = dict[str, Any]
 
-# for the interval of a closed set's EER: its standard error is then known within some 4 %
+# for the interval of the EER in a closed set; enough to know its standard error within about 4 %
 _MOST_RESAMPLES = 300
-_CLEARLY = 0.02  # smaller gains may be chance, and change no word
+_CLEARLY = 0.02  # smaller gains may be due to chance and are not reported
 _TOPS = (2, 5, 10)  # ranks up to which a target speaker counts as found
-_ALL_SIZES = 500  # with more enrolled speakers the curve has fewer points
+_ALL_SIZES = 500  # with more enrolled speakers, only some gallery sizes are computed
 _OF_A_DRAW = ("eer", "cllr", "min_cllr", "zebra")  # metrics that are given for each draw
 _BESIDE = ("notes", "intervals")
 _NO_CROSS = "not given: the trial list is not a full cross of models and segments"
@@ -172,24 +172,24 @@ def assess_condition(
 
 
 def _told(lists: Path, utterances: int) -> str:
-    """Return how many conversations a list has, in words."""
+    """Describe how many conversations a list has."""
     return count_conversations(read_conversations(lists), utterances)
 
 
 def mean_of(values: Sequence[Any]) -> Any:
-    """Average nested values, number by number.
+    """Average nested values element by element.
 
     Parameters
     ----------
     values : sequence
-        Numbers, or mappings, tuples and speakers with numbers, one for each draw; values that are equal in all draws
-        stay.
+        The value of each draw: a number, or a mapping, tuple or record of numbers. Values that are equal in all draws
+        are kept.
 
     Returns
     -------
     object
-        Value of the same form. A value that is NaN in one draw is NaN; booleans are combined by "and"; where texts
-        differ, the first is kept.
+        Value of the same form. A value that is NaN in one draw is NaN; booleans are combined by "and"; of different
+        texts, the first is kept.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def mean_of(values: Sequence[Any]) -> Any:
 
 
 def shared_notes(notes: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
-    """Merge the notes of all draws; a note that holds for some draws only names them.
+    """Merge the notes of all draws; a note that does not hold for all draws names those for which it does.
 
     Examples
     --------
@@ -285,7 +285,7 @@ def closed_set_of(
     -------
     closed_set : ClosedSet or None
         The high end of the error rate and the low end of the identification hold for the worst of several attackers
-        (`evaluation.uncertainty.confidence`). None if the list is no full cross.
+        (`evaluation.uncertainty.confidence`). None if the list is not a full cross.
     of_draws : list of dict
         ``eer`` and ``identification`` of each draw, or None.
     notes : dict of str to str
@@ -356,7 +356,7 @@ def impostors_apart(
     Returns
     -------
     dict of str to float
-        ``enrolled`` and ``strangers``.
+        The rates, with keys ``enrolled`` and ``strangers``.
     """
     enrolled = set(key.model_ids[np.unique(key.models)].tolist())
     known = np.array([speakers.get(name) in enrolled for name in key.segment_ids.tolist()])[
@@ -384,7 +384,7 @@ def _with_ends(
     speakers: Mapping[str, str],
     resampling: Resampling,
 ) -> Interval:
-    """Return the mean rate of draws with its interval, whose high end holds for the worst of several attackers."""
+    """Return the mean rate over draws and its interval, whose upper end allows for a choice of the worst attacker."""
     if resampling.resamples:
         fewer = replace(resampling, resamples=min(resampling.resamples, _MOST_RESAMPLES))
         with suppress(DataError):  # fewer than two speakers
@@ -413,7 +413,7 @@ def _strength(evidence: Evidence) -> float:
 def match_by_rank(tables: Sequence[linkage.Ranks]) -> tuple[float, ...]:
     """Return the share of utterances whose speaker is among the first r, r = 1, 2, ..., over the ranks of all draws.
 
-    Beyond the size of a gallery its share is 1: women and men may be enrolled in galleries of different sizes.
+    For r beyond the size of its gallery, an utterance counts as found: galleries of women and men may differ in size.
     """
     largest = max(int(ranks.impostors.max()) + 1 for ranks in tables)
     total = np.zeros(largest)
@@ -484,7 +484,7 @@ def _is_cross(key: Key) -> bool:
 def _link(
     tables: Sequence[linkage.Ranks], asked: Sequence[int], resampling: Resampling
 ) -> Linkability:
-    """Return linkability as a function of the number of enrolled speakers, with intervals over speakers."""
+    """Return the linkability as a function of the number of enrolled speakers, with intervals over speakers."""
     ranks = linkage.all_draws(tables)
     largest = ranks.largest_size
     sizes = [size for size in asked if size <= largest]
@@ -540,7 +540,7 @@ def figures_of_speakers(
 
 
 def _mean(values: NDArray[np.float64]) -> float:
-    """Return the mean of values; NaN without any."""
+    """Return the mean of values; NaN if there are none."""
     if not len(values):
         return np.nan
     return float(values.mean())

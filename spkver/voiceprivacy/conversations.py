@@ -1,7 +1,7 @@
 """Conversations of the tested recordings: several recordings of one unknown speaker that an attacker scores at once.
 
 Each version of the trials is a round, in which the recordings are dealt anew. The recordings of a conversation come
-from different versions, in turn, as if each had been anonymised with random numbers of its own.
+from different versions, in turn, as if each had been anonymised with its own random numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Dealt:
     Attributes
     ----------
     utterances : int
-        Number of recordings of a conversation.
+        Number of recordings in a conversation.
     key : Key
         Trials of the conversations.
     speakers : dict of str to str
@@ -43,7 +43,7 @@ class Dealt:
     rounds: Sequence[Conversations] = field(repr=False)
 
     def parts(self, draw: int, n_draws: int) -> Parts:
-        """Return the recordings of a round, from 1, each from one of the versions of the trials."""
+        """Return the recordings of a round (the first is 1), each from one of the versions of the trials."""
         parts = {}
         for name, recordings in self.rounds[draw - 1].items():
             numbered = enumerate(recordings, draw - 1)
@@ -69,7 +69,7 @@ def deal_sets(sets: Sets, utterances: Sequence[int], *, seed: int) -> dict[str, 
     ----------
     sets : Sets
     utterances : sequence of int
-        Numbers of recordings of a conversation; nothing is dealt for 1.
+        Numbers of recordings in a conversation; 1 needs no conversations and is skipped.
     seed : int
 
     Returns
@@ -97,7 +97,7 @@ def _deal(sets: Sets, trials: str, utterances: int, **options: Any) -> Dealt:
     """Deal the recordings of a list of trials."""
     directory = sets.original[trials]
     key = directory.trials
-    assert key is not None  # checked before
+    assert key is not None  # trials without a key were refused earlier
     tested = key.segment_ids[np.unique(key.segments)].tolist()
     speakers: Mapping[str, str] = {name: directory.speakers[name] for name in tested}
     rounds = draw_conversations(speakers, utterances, **options)

@@ -19,14 +19,15 @@ from spkver.voiceprivacy.settings import Config, TwinConfig
 
 _RATES = {
     **{"mcadams": 15, "vtln": 30, "world": 200, "resampling": 1},
-    # a quarter each of "attackers and scores" in the timings of: spkver voiceprivacy --jobs 2, these four alone
+    # a quarter of the time of the step "attackers and scores" in a run of spkver voiceprivacy --jobs 2 with only these
+    # four
     **{"gmm-ubm": 6, "gmm-svm": 6, "gmm-svm-cms": 6, "supervector-cosine": 6, "supervector": 0},
     # python -m benchmarks.speed extractors; CAM++ took 38 on recordings of 8 s and 56 in a run mostly of 2 s
     **{"campplus": 48, "campplus-tuned": 48, "ge2e": 16},
     # from runs with these alone, on a machine that did other work too: less exact
     **{"ivector": 30, "prosody": 20, "content": 1, "properties": 4, "session": 15},
     **{"durations": 250},
-    # a reversal needs no estimate of the number
+    # a reversal tries several numbers, so that it needs no estimate
     **{"inverted": 42, "reversed": 28, "adapted": 2, "self-trained": 6},
 }
 """Seconds of one core for an hour of speech, training sets and their draws included: anonymisers, attackers, and what

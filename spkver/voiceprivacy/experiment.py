@@ -61,22 +61,22 @@ class Experiment:
     data : Path
         Folder of the original data directories.
     suffix : str
-        Ending of the names of anonymised sets.
+        Suffix of the names of anonymised sets.
     config : Config
     until : str
         The last step, one of `STEPS`.
     allow_pipes : bool
         Run shell commands of a ``wav.scp``.
     named : tuple of str
-        Sets of the configuration file; `config` may choose other sets.
+        Sets that the configuration file names; `config` may choose others.
     anonymised : Path or None
-        Folder of anonymised recordings, where these are not beside the originals.
+        Folder of anonymised recordings, if they are not beside the originals.
     page : dict
         Options of the page, ``title`` and ``pseudonyms``; see `evaluation.reports.write_page`.
     done : list of str
         A line for each finished step.
     failures : Failures
-        Errors of attackers in this run, the only record of them: the results list them, and the command ends with them.
+        Errors of attackers in this run; the results list them, and the command reports them at the end.
     """
 
     run: Run

@@ -1,11 +1,11 @@
-"""What the plan must know about recordings, found before it and kept in files.
+"""Facts about recordings that the plan needs, found beforehand and kept in files.
 
-    OUTPUT/checks/anonymiser-of-<training set>.json    what was recognised in pairs of recordings
-    OUTPUT/checks/pieces-of-<training set>.json        number of pieces that each recording can be cut into
+    OUTPUT/checks/anonymiser-of-<training set>.json    the anonymiser that was recognised from pairs of recordings
+    OUTPUT/checks/pieces-of-<training set>.json        number of pieces into which each recording can be cut
 
 A record in the folder of anonymised speech names the anonymiser. Where there is none, and attackers invert the
-anonymisation, the anonymiser is recognised by what it did to a few recordings: the one look at speech before features
-are extracted. So the plan reads no recording, and a later run none of these again.
+anonymisation, the anonymiser is recognised by its effect on a few recordings. Apart from that, no recording is read
+before features are extracted: the plan itself reads none, and a later run does not read these again.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from spkver.voiceprivacy.sets import Sets, stamp_of
 @one_line
 @dataclass(frozen=True)
 class Facts:
-    """What the plan must know about recordings.
+    """Facts about recordings that the plan needs.
 
     Attributes
     ----------
     anonymisers : dict of str to (Known or None)
-        By training set, where attackers invert the anonymisation; None: not known, or without an inverse.
+        By training set, if attackers invert the anonymisation; None if it is unknown or has no inverse.
     pieces : dict of str to dict of str to int
-        Number of pieces of each recording, by training set, where most speakers have one recording.
+        Number of pieces of each recording, by training set, if most speakers have only one recording.
     """
 
     anonymisers: Mapping[str, Known | None] = field(default_factory=dict)
@@ -73,7 +73,7 @@ def find_facts(experiment: Experiment, sets: Sets) -> Facts:
 
 
 def _anonymiser(background: TrainingSet, run: Run) -> Known | None:
-    """Return the anonymiser of a training set, from its record or from what it did."""
+    """Return the anonymiser of a training set, from its record or from its effect."""
     if unfit_background(background, ()):
         return None
     original = background.original
@@ -94,7 +94,7 @@ def _anonymiser(background: TrainingSet, run: Run) -> Known | None:
 
 
 def _recognised(original: DataDir, anonymised: DataDir, run: Run) -> dict[str, Any] | None:
-    """Return a recognised anonymiser as a file keeps it."""
+    """Recognise the anonymiser from pairs of recordings; return it in the form of the file."""
     known = recognised_anonymizer(original, anonymised, run.work)
     return None if known is None else asdict(known)
 

@@ -27,10 +27,10 @@ class Failures:
     Attributes
     ----------
     plugins : set of str
-        Attackers that run users' code, of which any error is recorded. Built-in attackers may fail by an `SpkverError`:
-        another error of theirs is a defect of this package.
+        Attackers that run users' code, whose errors are recorded whatever their type. Built-in attackers may only fail
+        with an `SpkverError`: any other error is a defect of this package.
     errors : dict of str to Exception
-        By the file of the scores.
+        By the file of the row's scores.
     listed : list of Failure
         Lists of trials without scores, for the results; folds are not among them.
     timed_out : dict of str to Exception
@@ -68,7 +68,7 @@ class Failures:
         return self.errors.get(row.file)
 
     def tell(self, row: Row) -> None:
-        """List and log the error of a list of trials, if there is one."""
+        """Log the error of a list of trials, if there is one, and list it for the results."""
         error = self.error(row)
         if error is None:
             return
@@ -82,6 +82,6 @@ class Failures:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the message of an error in one line, with the type if the error is not ours."""
+    """Return the message of an error in one line, with its type unless it is an `SpkverError`."""
     text = str(error) if isinstance(error, SpkverError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

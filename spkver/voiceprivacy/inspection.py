@@ -55,7 +55,7 @@ def check(experiment: Experiment) -> Sets:
     """
     run = experiment.run
     config = experiment.config
-    attackers = experiment.attackers  # errors in options come first
+    attackers = experiment.attackers  # report errors in options first
     anonymizer = experiment.anonymizer
     experiment.begin("checks")
     with run.timed("checks"):
@@ -157,11 +157,11 @@ def _check_recordings(experiment: Experiment, sets: Sets) -> None:
     usable = {}
     for directory in (*sets.original.values(), *sets.twins.values()):
         usable.update({str(path): path for path in directory.recordings.values()})
-    if any(spec.row for spec, _ in experiment.attackers):  # they read the recordings
+    if any(spec.row for spec, _ in experiment.attackers):  # they read recordings themselves
         usable = usable_recordings(usable, problems, jobs=jobs)
     for group in sets.rate_groups:
         _check_features(group, sets, usable, problems, experiment.run.work)
-    for name in sets.missing:  # recordings that will be anonymised
+    for name in sets.missing:  # their recordings will be anonymised
         check_headers(_among(sets.original[name], usable), problems=problems)
     if not problems.errors:
         for group in sets.rate_groups:

@@ -2,11 +2,11 @@
 
     OUTPUT/data/                             inverted speech, pieces of recordings
     OUTPUT/work/                             vectors and features; may be removed
-    OUTPUT/work/lacking.json                 recordings that an extractor failed on, by the extractor
+    OUTPUT/work/lacking.json                 recordings on which an extractor failed, by extractor
     OUTPUT/attackers/<training set>/NAME/    models
 
 `extract` reads all speech that the plan needs, `fit` trains every model and computes the vectors that depend on one.
-Each does what is due alone: a run that was killed goes on with the next file.
+Each does only what is not up to date: a run that was killed continues with the next file.
 """
 
 from __future__ import annotations
@@ -113,7 +113,10 @@ def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles) -> dict[tuple[s
 
 
 def _new_recordings(plan: Plan, rows: Sequence[Row]) -> list[int]:
-    """Return how many recordings each row is the first to need; rows with one source of vectors share them."""
+    """Return, for each row, how many recordings no earlier row needs.
+
+    Rows with the same source of vectors share recordings.
+    """
     seen: set[tuple[str, Path]] = set()
     counts = []
     for row in rows:
@@ -138,7 +141,7 @@ def _kind(plan: Plan, row: Row) -> str:
 
 
 def _derive(recordings: Mapping[str, Path], *, plan: Plan, run: Run, done: set[Path]) -> None:
-    """Make the inverted speech and the pieces among some recordings, and first what these are made of."""
+    """Make those recordings that are inverted speech or pieces, after the speech that they are made from."""
     for folder in sorted({path.parent.parent for path in recordings.values()} - done):
         if folder in plan.speech.pieces:
             whole, counts = plan.speech.pieces[folder]

@@ -1,6 +1,6 @@
 """What an anonymised recording has in common with its original: levels over time, and cepstra along the best path.
 
-Transformations that preserve rhythm keep the levels; those that preserve words keep the order of cepstra, also where
+Transformations that preserve rhythm keep the levels. Those that preserve words keep the order of cepstra, even if
 another voice says them at its own pace.
 """
 
@@ -22,11 +22,11 @@ _TELEPHONE = FeatureConfig(preset="telephone")
 _PLACES = 200
 _CELLS = 150
 _LEAST = 1e-20
-_PAUSE = 8.0  # natural logarithm of the power by which pauses are below loud frames, 35 dB
+_PAUSE = 8.0  # pauses are this far below loud frames, in natural logarithms of the power (35 dB)
 
 
 class Description(NamedTuple):
-    """What is compared of n recordings.
+    """The features by which n recordings are compared.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Description(NamedTuple):
         Cepstra of the telephone band in 150 parts of equal length, without pauses; each coefficient is normalised over
         time, then each part to norm 1.
     digests : tuple of str
-        Equal for recordings of equal samples.
+        Digests of the samples; equal for recordings with equal samples.
     """
 
     levels: NDArray[np.float64]
@@ -70,7 +70,7 @@ def warped_similarity(
     similarity = np.empty((len(sequences), len(others)))
     for row, sequence in enumerate(sequences):
         products = np.einsum("td,mud->tmu", sequence, others, optimize=True)
-        # two columns precede each
+        # two columns of padding, so that each column has two predecessors
         best = np.full((len(others), 2 + others.shape[1]), -np.inf, others.dtype)
         best[:, 2] = products[0, :, 0]
         for product in products[1:]:
@@ -82,7 +82,7 @@ def warped_similarity(
 def level_similarity(
     levels: NDArray[np.float64], others: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the correlations of level contours: of shape (n, m) for n and m of them."""
+    """Return the correlations, of shape (n, m), between n and m level contours."""
     return standardised(levels) @ standardised(others).T
 
 

@@ -25,10 +25,10 @@ def origins_of(
     rows : sequence of Row
     speech : Speech
     records : mapping of str to object
-        What the attackers of single rows depend on besides speech, trials and seed, by the id of the row.
+        All that the attacker of a single row depends on besides speech, trials and seed, by the id of the row.
     seed : int
     """
-    stamp = cache(partial(stamp_of, run))  # each directory is looked at once
+    stamp = cache(partial(stamp_of, run))  # each directory is examined once
     origins: dict[str, Stamp] = {}
     for kind in get_args(Kind):
         for row in rows:
@@ -72,7 +72,10 @@ def _inputs(row: Row, speech: Speech, record: Any, seed: int) -> list[Any]:
 
 
 def _used(row: Row, speech: Speech) -> list[DataDir]:
-    """Return the directories that the scores of a single attacker depend on; trials of a fold are of the background."""
+    """Return the directories that the scores of a single attacker depend on.
+
+    The trials of a fold come from the background.
+    """
     attack = speech.attack(row)
     background = speech.background(row.fold_kind) if row.fold else attack.training
     used = list(background.versions)

@@ -1,13 +1,13 @@
-"""Whether anonymised recordings belong to the originals of their names.
+"""Check whether each anonymised recording belongs to the original of the same name.
 
-    OUTPUT/pairs/<directory>/    similarities of a sample of its recordings, with vectors and words where needed
+    OUTPUT/pairs/<directory>/    similarities of a sample of its recordings, with vectors and words if needed
     OUTPUT/pairs<suffix>.json    a `Pairing` for each use of a directory
 
-Which original a recording points at is decided before its name is looked at, see `spkver.datadir.pairs`. Cepstra and
-levels are compared first. Voices (CAM++, where its weights are) and words (of a recogniser, where one is installed, or
-of ``utility.hypotheses``) follow only while too few recordings point at an original. What this run anonymised belongs
-to its original by construction, so only cepstra and levels are compared: an anonymiser that returns the speech of
-others would be seen.
+The original that a recording resembles is determined without looking at its name, see `spkver.datadir.pairs`. Cepstra
+and levels are compared first. Voices (CAM++, where its weights are) and words (of a recogniser, where one is installed,
+or of ``utility.hypotheses``) follow only while too few recordings point at an original. What this run anonymised
+belongs to its original by construction, so only cepstra and levels are compared: an anonymiser that returns the speech
+of others would be seen.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from spkver.voiceprivacy.words import hypotheses_file
 
 logger = logging.getLogger(__name__)
 
-# at most so many recordings are compared with so many originals; where the recogniser hears them, with fewer
+# the largest numbers of recordings and originals that are compared; fewer if they must be transcribed
 COMPARED = 100
 _ORIGINALS = 300
 HEARD = 40
@@ -65,7 +65,7 @@ DOUBTFUL = 2
 """Recordings elsewhere that are a warning; one may be so by chance."""
 
 _EXCHANGED = 3  # recordings elsewhere that forbid a verdict
-_CONFIRMED = 0.2  # of the recordings may be exchanged at most
+_CONFIRMED = 0.2  # largest share of exchanged recordings with which pairs count as confirmed
 _EXAMPLES = 3
 _FOLDER = "pairs"
 
@@ -79,9 +79,9 @@ class Compared:
     ----------
     original, twin : DataDir
     recordings, originals : tuple of str
-        Utterances; the originals of all recordings are among the originals.
+        Ids of utterances; the originals include those of all the recordings.
     texts : dict of str to str, optional
-        Words of the original utterances in upper case; None without a file ``text``.
+        Words of the original utterances in upper case; None if there is no file ``text``.
     is_made : bool
         Whether this run anonymised the directory.
     """
@@ -102,16 +102,16 @@ class Compared:
 @one_line
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What was measured of a directory.
+    """The measurements on a directory.
 
     Attributes
     ----------
     similarities : Similarities
         Similarities of the distinct recordings.
     texts : sequence of str, optional
-        What is said in each original; empty where it is not known.
+        Transcript of each original; empty if unknown.
     same : ndarray of int of shape (n,)
-        For each recording, its row in the similarities: recordings of equal samples share one.
+        For each recording, its row in the similarities: recordings with equal samples share one row.
     decision : Decision
     note : str
         Why words were not compared although they were needed.
@@ -125,7 +125,7 @@ class Evidence:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What was compared."""
+        """Names of the compared properties, such as cepstra and words."""
         measured = self.similarities._asdict()
         return tuple(
             source
@@ -161,7 +161,7 @@ def read_pairings(run: Run, suffix: str) -> tuple[Pairing, ...]:
 
 
 def count_heard(experiment: Experiment, sets: Sets) -> int:
-    """Return how many recordings a recogniser will hear; what decides on it is measured."""
+    """Return how many recordings the recogniser will transcribe; the comparisons on which that depends are made."""
     try:
         recognition.open_recogniser(experiment.config.utility.recogniser)
     except ConfigError:
@@ -190,14 +190,14 @@ def pairing_of(run: Run, config: Config, compared: Compared) -> Pairing:
     run : Run
         Keeps what is measured.
     config : Config
-        Its `utility` names the recogniser, or words of another one.
+        Its `utility` names the recogniser, or the transcripts of another one.
     compared : Compared
     """
     return judge_pairs(compared, weigh(run, config, compared))
 
 
 def weigh(run: Run, config: Config, compared: Compared) -> Evidence:
-    """Return the evidence, whatever the names are; see `pairing_of`."""
+    """Return the evidence, without using names; see `pairing_of`."""
     evidence = _without_words(run, compared)
     if _needs_words(compared, evidence):
         evidence = _with_words(run, config, compared, evidence)
@@ -205,7 +205,7 @@ def weigh(run: Run, config: Config, compared: Compared) -> Evidence:
 
 
 def compared_of(sets: Sets, name: str) -> Compared:
-    """Return the recordings of a directory to compare, evenly spread over the sorted names."""
+    """Return the recordings of a directory that are compared, evenly spread over the sorted names."""
     original = sets.original[name]
     twin = sets.twins[name]
     is_made = name in sets.missing
@@ -223,11 +223,12 @@ def compared_of(sets: Sets, name: str) -> Compared:
     return Compared(original, twin, recordings, originals, texts, is_made)
 
 
-# --- what is decided, by names ----------------------------------------------------------------------------------------
+# --- judgement by names
+# ------------------------------------------------------------------------------------------------
 
 
 def judge_pairs(compared: Compared, evidence: Evidence) -> Pairing:
-    """Return what follows from a decision: the first look at names."""
+    """Return the pairing that follows from a decision; names are used here for the first time."""
     names = np.array([compared.original.speakers[recording] for recording in compared.recordings])
     own, elsewhere = _compare_labels(evidence.decision.speakers, compared.speakers, names)
     own_text = np.zeros(len(names), bool)
@@ -275,13 +276,13 @@ def judge_pairs(compared: Compared, evidence: Evidence) -> Pairing:
 def _compare_labels(
     columns: NDArray[np.intp], labels: Sequence[str], names: NDArray[np.str_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which recordings point at a column with their own label, and which at another one."""
+    """Return which recordings match a column with their own label, and which match one with another label."""
     is_same = np.array(labels)[columns] == names
     return (columns >= 0) & is_same, (columns >= 0) & ~is_same
 
 
 def _worst(names: NDArray[np.str_], own: NDArray[np.bool_], elsewhere: NDArray[np.bool_]) -> str:
-    """Return the speaker with the largest share of recordings elsewhere; empty without any."""
+    """Return the speaker with the largest share of recordings elsewhere; empty if there are none."""
     worst = ""
     largest = 0.0
     for speaker in np.unique(names[elsewhere]):
@@ -310,11 +311,11 @@ def with_state(
     seen, distinct : float
         See `exchanged_share`.
     identical : float
-        Share of the recordings that are the same file as one of another speaker.
+        Share of the recordings that are identical to one of another speaker.
     is_made : bool
         Whether this run anonymised the directory.
     note : str
-        Why less was compared than could have been.
+        Why fewer properties were compared than possible.
     """
     decided = pairing.own + pairing.elsewhere
     share = Interval()
@@ -351,7 +352,7 @@ def with_state(
 
 
 def _accusation(pairing: Pairing, share: Interval) -> str:
-    """Return how many recordings belong to other names."""
+    """Describe how many recordings belong to other names."""
     examples = few(pairing.examples)
     if pairing.elsewhere >= DOUBTFUL:
         decided = pairing.own + pairing.elsewhere
@@ -367,7 +368,7 @@ def _accusation(pairing: Pairing, share: Interval) -> str:
 
 
 def _doubt(pairing: Pairing, share: Interval, distinct: float, note: str) -> str:
-    """Return why it is not confirmed that recordings belong to their names."""
+    """Describe why it is not confirmed that recordings belong to their names."""
     decided = pairing.own + pairing.elsewhere
     if pairing.compared < ENOUGH:
         text = f"there are only {pairing.compared} recordings"
@@ -395,7 +396,7 @@ def _seen(compared: Compared, evidence: Evidence) -> float:
 
 
 def _share_of_equal(same: NDArray[np.intp], names: NDArray[np.str_]) -> float:
-    """Return the share of recordings that are equal to one of another speaker."""
+    """Return the share of recordings that are identical to one of another speaker."""
     is_shared = [len(np.unique(names[same == row])) > 1 for row in same]
     return float(np.mean(is_shared))
 
@@ -412,11 +413,11 @@ def _uses(sets: Sets, name: str) -> Iterator[tuple[str, str, str]]:
             yield dataset.name, "training", ""
 
 
-# --- what is measured -------------------------------------------------------------------------------------------------
+# --- measurements -----------------------------------------------------------------------------------------------------
 
 
 def _without_words(run: Run, compared: Compared) -> Evidence:
-    """Return the evidence of cepstra and levels, and of voices if few recordings point at an original without."""
+    """Return the evidence from cepstra and levels, and from voices too if those match few recordings to an original."""
     arrays = _likeness(run, compared)
     rows, same = np.unique(arrays["same"], return_inverse=True)
     similarities = Similarities(arrays["cepstra"][rows], arrays["levels"][rows])
@@ -432,7 +433,7 @@ def _without_words(run: Run, compared: Compared) -> Evidence:
 
 
 def _needs_words(compared: Compared, evidence: Evidence) -> bool:
-    """Whether too few recordings point at an original without their words."""
+    """Whether too few recordings match an original without the use of words."""
     can_be_enough = not compared.is_made and len(compared.recordings) >= ENOUGH
     return can_be_enough and _count_decided(evidence) < ENOUGH
 
@@ -444,7 +445,7 @@ def _decided(
     same: NDArray[np.intp],
     note: str = "",
 ) -> Evidence:
-    """Return evidence with what follows from it for each recording."""
+    """Return evidence with the decision on each recording."""
     if len(similarities.levels) < FEWEST:
         undecided = np.full(len(same), -1)
         return Evidence(similarities, texts, same, Decision(undecided, undecided), note)
@@ -486,7 +487,7 @@ def _likeness(run: Run, compared: Compared) -> dict[str, NDArray[Any]]:
 
 
 def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
-    """Return the cosines of vectors of CAM++; None if it cannot run, or has no vector of a recording."""
+    """Return the cosines of vectors of CAM++; None if it cannot run, or fails on a recording."""
     sides = {
         "original": (compared.original, compared.originals),
         "anonymised": (compared.twin, compared.recordings),
@@ -517,7 +518,7 @@ def _voices(run: Run, compared: Compared) -> NDArray[np.float64] | None:
 
 
 def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence) -> Evidence:
-    """Return evidence with that of words, if they are given or a recogniser is installed."""
+    """Return evidence that includes words, if transcripts are given or a recogniser is installed."""
     recordings, originals = _names_to_recognise(compared, evidence)
     given = _given_words(compared, config.utility)
     spoken: Mapping[str, str] = given
@@ -545,7 +546,7 @@ def _with_words(run: Run, config: Config, compared: Compared, evidence: Evidence
 
 
 def _given_words(compared: Compared, config: UtilityConfig) -> dict[str, str]:
-    """Return the words of an anonymised directory by another recogniser, if they and ``text`` are there."""
+    """Return the words of an anonymised directory by another recogniser, if both these and ``text`` exist."""
     if not config.hypotheses or compared.texts is None:
         return {}
     path = hypotheses_file(compared.twin, config.hypotheses)
@@ -553,7 +554,7 @@ def _given_words(compared: Compared, config: UtilityConfig) -> dict[str, str]:
 
 
 def _names_to_recognise(compared: Compared, evidence: Evidence) -> tuple[list[str], list[str]]:
-    """Return the recordings, no two of them equal, and the originals whose words are recognised."""
+    """Return the distinct recordings, and the originals, whose words are to be recognised."""
     recordings = list(_spread(_different(compared, evidence), HEARD))
     others = [name for name in compared.originals if name not in recordings]
     originals = sorted([*recordings, *_spread(others, _ORIGINALS_HEARD - len(recordings))])
@@ -561,7 +562,7 @@ def _names_to_recognise(compared: Compared, evidence: Evidence) -> tuple[list[st
 
 
 def _different(compared: Compared, evidence: Evidence) -> list[str]:
-    """Return recordings of which no two are equal."""
+    """Return the distinct ones of some recordings."""
     _, rows = np.unique(evidence.same, return_index=True)
     return sorted(compared.recordings[row] for row in rows)
 
@@ -573,7 +574,7 @@ def _hear(
     directory: DataDir,
     names: Sequence[str],
 ) -> Mapping[str, str]:
-    """Return recognised words: of the whole directory, where these are needed anyway, else of some recordings."""
+    """Return recognised words: of the whole directory if they are needed anyway, else only of some recordings."""
     if config.recognises_words:
         return recognition.transcribe(
             run.below(f"{WORDS}/{directory.name}"), directory, recogniser
@@ -587,7 +588,7 @@ def _paths(directory: DataDir, utterances: Sequence[str]) -> list[Path]:
 
 
 def _spread(names: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return at most so many names, evenly spread."""
+    """Return at most a given number of names, evenly spread."""
     if len(names) <= most:
         return tuple(names)
     return tuple(names[index * len(names) // most] for index in range(most))

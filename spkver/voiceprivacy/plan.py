@@ -48,7 +48,7 @@ _KEY = 8  # digits
 @one_line
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All rows, and beside them the objects that they name.
+    """All rows, and the objects that they name.
 
     Attributes
     ----------
@@ -92,7 +92,10 @@ class Plan:
         return [self.by_id[name] for name in row.members]
 
     def attacker(self, row: Row) -> Attacker:
-        """Return the attacker of a row, which may have another name: one model can serve several attackers."""
+        """Return the attacker of a row.
+
+        Its name may differ from the row's, since one model can serve several attackers.
+        """
         attacker: Attacker = self.attackers[row.background][row.attacker][1]
         return attacker
 
@@ -110,7 +113,7 @@ class Plan:
     def due(self, run: Run) -> list[Row]:
         """Return the rows of single attackers whose scores are not up to date, those of folds last.
 
-        Folds are scored for the weights of fusions that are not up to date.
+        Folds are due only for fusions whose weights are not up to date.
         """
         every = (*self.rows, *self.of_folds)
         stale = run.due({row.file: self.origins[row.id] for row in every})
@@ -173,7 +176,7 @@ def make_plan(
     suffix : str
     seed : int
     utterances : sequence of int
-        Numbers of recordings of a conversation.
+        Numbers of recordings in a conversation.
 
     Raises
     ------
@@ -223,12 +226,12 @@ def make_plan(
 def check_attackers(chosen: Iterable[Chosen], sets: Sets, suffix: str) -> None:
     """Check before the first long step that user-supplied attackers can score the trials.
 
-    Missing twins are represented by their names.
+    Twins that do not exist yet are only named.
 
     Raises
     ------
     DataError
-        With all unusable files, or if an attacker can score no condition.
+        With all unusable files, or if an attacker cannot score any condition.
     """
     versions = dict(sets.versions)
     for name, original in sets.original.items():
@@ -249,7 +252,7 @@ def check_attackers(chosen: Iterable[Chosen], sets: Sets, suffix: str) -> None:
         if not is_able and not problems.errors:
             tried = ", ".join(attack.name for attack in attacks[:3])
             raise DataError(
-                f"attacker {spec.name!r} can score no condition: looked for {tried} and so on",
+                f"attacker {spec.name!r} cannot score any condition: looked for {tried} and so on",
                 remedy="give what it lacks, see docs/own_attackers.md, or leave it out of 'attackers'",
             )
     problems.raise_if_any()

@@ -1,4 +1,4 @@
-"""The rows of a plan, made of sets and attackers: lists of trials, then attackers, fusions, both sexes, and folds.
+"""The rows of a plan: lists of trials, then attackers on these, fusions, both sexes together, and folds.
 
 ============== ============ ============ ==============
 scenario       enrolment    trials       attacker
@@ -52,7 +52,7 @@ from spkver.voiceprivacy.trial_lists import trial_name
 
 logger = logging.getLogger(__name__)
 
-SCORES = "exp"  # the challenge's name
+SCORES = "exp"  # the challenge's name of the folder of scores
 _SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in SCENARIOS}
 
 Chosen = tuple[Spec, Any]
@@ -63,13 +63,13 @@ Attackers = Mapping[str, Mapping[str, Chosen]]
 @one_line
 @dataclass(frozen=True)
 class Listed:
-    """Rows of single attackers, and what is known of attackers beside them.
+    """Rows of single attackers, and records of these attackers.
 
     Attributes
     ----------
     rows : list of Row
     records : dict of str to object
-        What the attackers depend on besides speech, trials and seed, by the id of the row.
+        All that the row's attacker depends on besides speech, trials and seed, by the id of the row.
     left_out : dict of (str, str) to dict of str to str
         Attackers that cannot score folds, and why, by `Row.fold_kind`.
     folds : dict of (str, str) to list of Fold
@@ -166,12 +166,12 @@ def single_row(listed: Row, spec: Spec, attacker: Attacker) -> Row:
 
 
 def fusions_of(rows: Sequence[Row], attackers: Mapping[str, Chosen]) -> list[Fusion]:
-    """Return the fusions of a training set, with variants for attackers that invert, and for those that read words.
+    """Return the fusions of a training set: with and without inverting attackers, each with and without words.
 
     Parameters
     ----------
     rows : sequence of Row
-        Those that fusions take, see `fusible`.
+        Rows that may be members of fusions, see `fusible`.
     attackers : mapping of str to (Spec, Attacker)
         By name.
     """
@@ -189,7 +189,7 @@ def fusions_of(rows: Sequence[Row], attackers: Mapping[str, Chosen]) -> list[Fus
 
 
 def fusible(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
-    """Return the rows that fusions take, of voices and words: properties of files say nothing about people."""
+    """Return the rows that may be members of fusions: those of voices and words, not of properties of files."""
     taken = []
     for row in rows:
         if row.content or attackers[row.background][row.attacker][1].hears_voices:
@@ -200,7 +200,7 @@ def fusible(rows: Iterable[Row], attackers: Attackers) -> list[Row]:
 def fused_rows(fusion: Fusion, rows: Sequence[Row], speech: Speech) -> list[Row]:
     """Return the rows of a fusion: the trial lists that at least one of its members scores.
 
-    A fusion with attackers that invert, or that read words, is for lists that one of them scores.
+    A fusion that includes inverting or word-reading attackers gets only lists that at least one of these scores.
     """
     lists: dict[str, list[Row]] = {}
     for row in rows:
@@ -240,8 +240,8 @@ def conversation_rows(
 ) -> dict[str, tuple[Row, list[Row]]]:
     """Return the rows of conversations for the rows of single recordings.
 
-    Where an attacker cannot score several recordings at once, and in a reversal, which inverts each recording by a
-    number of its own, the members are the rows of single recordings.
+    Where an attacker cannot score several recordings at once, and in a reversal, which inverts each recording by its
+    own number, the members are the rows of single recordings.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def conversation_rows(
 
 
 def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
-    """Return the rows of both sexes together, where an attacker has rows of both."""
+    """Return rows that join both sexes, for attackers that have a row for each."""
     datasets = {dataset.name: dataset for dataset in sets.datasets}
     groups: dict[tuple[str, str, str, int, int], list[Row]] = {}
     for row in rows:
@@ -320,9 +320,10 @@ def pooled_rows(rows: Iterable[Row], sets: Sets, suffix: str) -> list[Row]:
 def fold_rows(
     fused: Sequence[Row], rows: Sequence[Row], attackers: Attackers, speech: Speech, *, seed: int
 ) -> Listed:
-    """Return the rows that the weights of fusions are learnt from: all their members in the folds of the background.
+    """Return the rows that the weights of fusions are learnt from: those of all members of fusions in the folds of the
+    background.
 
-    An attacker that cannot score one of the folds is left out of all: the others are fused. The speech of the folds is
+    An attacker that fails to score any fold is left out of all folds; the others are fused. The speech of the folds is
     added to `speech`.
 
     Parameters
@@ -351,7 +352,7 @@ def fold_rows(
 
 
 def highest(levels: Iterable[str]) -> str:
-    """Return the highest of some levels of knowledge."""
+    """Return the highest of the given levels of knowledge."""
     return max(levels, key=list(LEVELS).index)
 
 
@@ -391,7 +392,7 @@ def _lists_of_folds(kind: FoldKind, speech: Speech, made: Listed, *, seed: int) 
 def _rows_in_folds(
     lists: Sequence[Row], spec: Spec, attacker: Attacker, speech: Speech, made: Listed
 ) -> list[Row]:
-    """Return the rows of an attacker in all folds; none, with a reason, if it cannot score one of them."""
+    """Return the rows of an attacker in all folds; no rows, but a reason, if there is a fold that it cannot score."""
     rows = []
     records = {}
     for listed in lists:

@@ -1,4 +1,4 @@
-"""Checks of recordings, which listen to the original and anonymised directories before anything is trained.
+"""Checks of the recordings in original and anonymised directories, made before anything is trained.
 
     checks<suffix>.json    their findings, which the report shows
 
@@ -31,15 +31,17 @@ from spkver.voiceprivacy.sets import Sets, stamp_of
 
 logger = logging.getLogger(__name__)
 
-_COMPARED = 100  # recordings of a directory that are compared with their originals
-_LOUD = 20  # the number of loudest frames
-_SPEECH = 30.0  # dB below the softest of these
+_COMPARED = 100  # number of recordings of a directory that are compared with their originals
+_LOUD = 20  # number of loudest frames
+_SPEECH = 30.0  # dB below the softest of the loudest frames
 _DEEPEST = 60.0  # dB below the loudest frame
-_FLAT = 3.0  # dB; speech has 6 to 25, white noise 0.3, speech in noise at -10 dB SNR 0.5 to 0.9
+# dB, standard deviation of levels over time; speech has 6 to 25, white noise 0.3, speech in noise at -10 dB SNR 0.5 to
+# 0.9
+_FLAT = 3.0
 _MANY = 0.2  # share of recordings
-_MOST = 0.5  # share of recordings without speech from which on there is nothing to judge
-_ANOTHER_DURATION = 0.1  # vocoders work in whole frames
-_BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # other files: 16
+_MOST = 0.5  # if a larger share of the recordings has no speech, there is nothing to judge
+_ANOTHER_DURATION = 0.1  # relative change; vocoders work in whole frames
+_BITS = {"PCM_24": 24, "PCM_32": 32, "FLOAT": 32, "DOUBLE": 64}  # 16 in all other formats
 
 VERY_SHORT = 0.5
 """Seconds of speech: a test recording or the enrolment of a speaker with less is too short; see
@@ -82,9 +84,9 @@ def read_findings(run: Run, suffix: str) -> dict[str, list[Finding]]:
 
 
 def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
-    """Check that no recording has two names, and that no anonymised recording is the original of another utterance.
+    """Check that no recording has two names, and that no anonymised recording equals the original of another utterance.
 
-    A trial would be trivial, or a training speaker would be tested. Recordings are compared by what they sound like,
+    Otherwise a trial would be trivial, or a training speaker would be tested. Recordings are compared by their sound,
     see `spkver.datadir.fingerprints`. `check_twin` compares each recording with its own original.
     """
     originals = fingerprints_of(distinct_recordings(sets.original.values()), jobs=jobs)
@@ -109,7 +111,7 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     twin_names = list(twins)
     for twin, original in copies(list(twins.values()), list(originals.values())):
         matches.setdefault(twin_names[twin], []).append(names[original])
-    # an utterance equals its own original if the anonymiser was asked to change nothing, or little
+    # an utterance may equal its own original if the anonymiser was set to change little or nothing
     foreign = [f"{twin} = {same[0]}" for twin, same in matches.items() if not _is_own(twin, same)]
     if foreign:
         text = f"{len(foreign)} files of anonymised speech hold original audio of another set: {few(foreign)}"
@@ -117,7 +119,10 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
 
 
 def distinct_recordings(directories: Iterable[DataDir]) -> dict[str, Path]:
-    """Return recordings by ``directory/utterance``; one that several directories list under one name counts once."""
+    """Return recordings by ``directory/utterance``.
+
+    A recording that several directories list under the same name counts once.
+    """
     names: dict[tuple[str, str], str] = {}
     for directory in directories:
         for utterance, path in sorted(directory.recordings.items()):
@@ -131,7 +136,10 @@ def _is_own(twin: str, originals: Iterable[str]) -> bool:
 
 
 def broken_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
-    """Warn of anonymised recordings that are clipped, far too quiet, too short or silent; training sets are sampled."""
+    """Warn of anonymised recordings that are clipped, far too quiet, too short or silent.
+
+    Of training sets only a sample is checked.
+    """
     training = sets.training_sets
     for name, twin in sets.twins.items():
         chosen: Sequence[str] = sorted(twin.recordings)
@@ -187,7 +195,7 @@ def hidden_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
 def without_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     """Report noise, tones or silence in place of speech: levels that hardly vary over time, unlike the originals'.
 
-    If most recordings are so, there is no verdict: that nobody is recognised by noise protects no speech.
+    If most recordings are like this, there is no verdict: to hide speakers by removing all speech protects nothing.
     """
     for name, twin in sets.twins.items():
         flat = []
@@ -208,7 +216,7 @@ def without_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
 def _variations(
     directory: DataDir, utterances: Sequence[str], jobs: int | None
 ) -> dict[str, float]:
-    """Return the standard deviation of levels over time, in dB, of a sample of recordings."""
+    """Return the standard deviation over time of the levels in each recording of a sample, in dB."""
     chosen = spaced(utterances)
     return dict(
         zip(chosen, Work(jobs).map(_variation, _paths(directory.recordings, chosen)), strict=True)
@@ -216,7 +224,7 @@ def _variations(
 
 
 def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
-    """Note sets with so little original speech that every attacker recognises much less than in longer recordings."""
+    """Note sets with so little original speech that every attacker recognises much less than from longer recordings."""
     for dataset in sets.datasets:
         enrolled = enrolment(sets.original[dataset.enrolls])
         recordings = sets.original[dataset.enrolls].recordings
@@ -237,7 +245,10 @@ def short_recordings(sets: Sets, jobs: int | None) -> Iterator[Finding]:
 
 
 def changed_durations(sets: Sets, jobs: int | None) -> Iterator[Finding]:
-    """Note that anonymised recordings are longer or shorter than their originals; training sets are sampled."""
+    """Note that anonymised recordings are longer or shorter than their originals.
+
+    Of training sets only a sample is checked.
+    """
     changed = []
     for name, twin in sets.twins.items():
         chosen: Sequence[str] = sorted(twin.recordings)
@@ -254,7 +265,7 @@ def changed_durations(sets: Sets, jobs: int | None) -> Iterator[Finding]:
 
 
 def median_speech(paths: Sequence[Path], jobs: int | None) -> float:
-    """Return the median of the speech in recordings, in seconds, without pauses and silence."""
+    """Return the median duration of speech in recordings, without pauses and silence, in seconds."""
     return float(np.median(list(Work(jobs).map(_speech, paths))))
 
 
@@ -276,7 +287,7 @@ RECORDING_CHECKS: tuple[Callable[[Sets, int | None], Iterator[Finding]], ...] = 
 
 
 def _chosen(directory: DataDir, utterances: Iterable[str]) -> dict[str, Path]:
-    """Return the recordings of those utterances that a directory has."""
+    """Return the recordings of those given utterances that a directory has."""
     recordings = directory.recordings
     return {utterance: recordings[utterance] for utterance in utterances if utterance in recordings}
 

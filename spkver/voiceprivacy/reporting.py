@@ -123,7 +123,7 @@ def _results(
     utility: Sequence[UtilityFigure],
     rows: Sequence[ChallengeRow],
 ) -> Results:
-    """Return all results with their checks and everything that says how they were made."""
+    """Return all results with their checks and a record of how they were made."""
     run = experiment.run
     config = experiment.config
     suffix = experiment.suffix
@@ -181,7 +181,7 @@ def _results(
 
 
 def _judged(results: Results) -> Results:
-    """Return results with their verdict and the sentences of checks that belong to it."""
+    """Return results with their verdict and the checks' sentences that belong to it."""
     refused = []
     alarms = {}
     for finding in results.checks:
@@ -200,7 +200,7 @@ def _judged(results: Results) -> Results:
 
 
 def verdict(results: Results) -> tuple[str, str]:
-    """Return the verdict with the figures of the page: the privacy that is left, and the rate before anonymisation.
+    """Return the verdict and its details.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def verdict(results: Results) -> tuple[str, str]:
     """
     start = "SIMULATED speech, which says nothing about real speech. " if results.simulated else ""
     anonymised = reports.headlines(results, anonymised=True)
-    if not anonymised:  # user-supplied attackers may serve original speech alone
+    if not anonymised:  # user-supplied attackers may score original speech only
         return (
             f"{start}On anonymised speech no attacker has scores: nothing can be said of its privacy.",
             "",
@@ -243,7 +243,7 @@ def verdict(results: Results) -> tuple[str, str]:
 
 
 def _details(results: Results, headline: Headline) -> str:
-    """Return who the strongest attacker is; other figures would seem to be of the same result."""
+    """Name the strongest attacker. Its other figures are left out: they would seem to belong to the same result."""
     worst = headline.worst
     knows = _KNOWS[worst.scenario]
     draws = results.anonymiser.training_draws if results.anonymiser else None
@@ -364,7 +364,7 @@ def _chosen_backends(output: Path, sets: Sets, config: Config) -> tuple[ChosenBa
 def _trained_networks(
     output: Path, choices: Sequence[ChosenBackend], config: Config
 ) -> tuple[TrainedNetwork, ...]:
-    """Return what trainers say of their networks, and which attackers use each."""
+    """Return the trainers' records of their networks, and the attackers that use each network."""
     users: dict[str, list[ChosenBackend]] = {}
     for choice in choices:
         if choice.network:
@@ -383,7 +383,7 @@ def _trained_networks(
 
 
 def _estimations(output: Path, sets: Sets, config: Config) -> tuple[Estimation, ...]:
-    """Return how well the anonymisation of each training set was estimated."""
+    """Return how accurately the anonymisation of each training set was estimated."""
     if not any(spec.row and spec.row.is_inverted for spec in attacker_specs(config).values()):
         return ()
     estimations = []

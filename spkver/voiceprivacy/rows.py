@@ -1,6 +1,6 @@
-"""Rows of a plan: strings and numbers, which say who scores which list of trials with which speech.
+"""Rows of a plan: strings and numbers that say which attacker scores which list of trials with which speech.
 
-A row names data directories, attackers and other rows; it holds none of them, and nothing about files that exist. The
+A row names data directories, attackers and other rows; it does not hold them, nor does it say which files exist. The
 plan is written to ``plan.csv`` and can be read back.
 """
 
@@ -34,14 +34,15 @@ class Row:
     background : str
         The training set, by the name of its original speech.
     training : str
-        What attackers learn from, by VoicePrivacy's name: ``asv_orig`` or ``asv_anon<suffix>``; for a fold, its name.
+        The speech that attackers learn from, by VoicePrivacy's name: ``asv_orig`` or ``asv_anon<suffix>``; for a fold,
+        its name.
     enrolment, tested : tuple of str
-        Data directories, before any inversion: all anonymised versions of the enrolment, and the tested one; of both
-        sexes, if they are joined.
+        Data directories, before any inversion: all anonymised versions of the enrolment, and the version that is
+        tested; of both sexes, if they are joined.
     trials : str
         Name of the list of trials, below ``lists/`` in the output folder; for a fold, its name.
     scenario : str
-        What the attacker has, see `evaluation.trials.SCENARIOS`; for a fold, the kind of its trials.
+        The attacker's scenario, see `evaluation.trials.SCENARIOS`; for a fold, the kind of its trials.
     dataset, gender : str
         Empty for a fold.
     draw : int
@@ -52,18 +53,18 @@ class Row:
         Kind of the folds that the row belongs to, or that the weights of a fusion are learnt from: "original" or a
         scenario.
     kind : {"single", "fusion", "conversation", "pooled"}
-        Whether an attacker scores the trials, or the scores of other rows are fused, those of the recordings of a
-        conversation averaged, or those of both sexes joined.
+        Whether an attacker scores the trials ("single"), or scores of other rows are combined: those of several
+        attackers are fused, those of the recordings in a conversation averaged, those of both sexes joined.
     attacker : str
-        Name of the attacker or fusion, in folders and tables; empty for a list of trials that no attacker has yet.
+        Name of the attacker or fusion, in folders and tables; empty for a list of trials without an attacker.
     level, content : str
         Level of knowledge, and whether the words are used, see `spkver.voiceprivacy.scores.Scored`.
     inversion : {"", "inverted", "reversed"}
-        Whether an estimated inversion of enrolment and test is scored, or several inversions of the test.
+        "inverted": enrolment and test after one estimated inversion; "reversed": several inversions of the test.
     members : tuple of str
         Ids of the rows whose scores are fused, averaged or joined.
     utterances : int
-        Number of recordings of a conversation, which is a segment of the trials; 1: segments are recordings.
+        Number of recordings in a conversation, which is a segment of the trials; 1: segments are single recordings.
     """
 
     id: str
@@ -88,7 +89,7 @@ class Row:
 
     @property
     def file(self) -> str:
-        """Its scores, in the output folder."""
+        """The file of its scores, relative to the output folder."""
         return f"{self.id}/scores"
 
     @property
@@ -103,7 +104,7 @@ class Row:
 
 
 def write_plan(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows as a table; several names in one cell are separated by blanks, and quoted as in a shell."""
+    """Write rows as a table; several names in a cell are separated by blanks and quoted as in a shell."""
     columns = [column.name for column in fields(Row)]
     cells = []
     for row in rows:
@@ -116,12 +117,12 @@ def write_plan(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read_plan(path: Path) -> list[Row]:
-    """Read the rows that `write_plan` has written.
+    """Read rows written by `write_plan`.
 
     Raises
     ------
     DataError
-        If the table has other columns, or a number is none.
+        If the table has other columns, or a number is malformed.
     """
     expected = [column.name for column in fields(Row)]
     with path.open(encoding="utf-8", newline="") as file:
@@ -135,7 +136,7 @@ def read_plan(path: Path) -> list[Row]:
                 rows.append(_row(cells))
             except (TypeError, ValueError) as error:
                 raise DataError(
-                    f"no row of a plan: {error}", file=path, line=reader.line_num
+                    f"not a row of a plan: {error}", file=path, line=reader.line_num
                 ) from error
     return rows
 
@@ -148,7 +149,7 @@ def _row(cells: dict[str, str]) -> Row:
     for name in ("draw", "fold", "utterances"):
         values[name] = int(values[name])
     if values["kind"] not in get_args(Kind):
-        raise ValueError(f"kind {values['kind']!r} is none of {', '.join(get_args(Kind))}")
+        raise ValueError(f"kind {values['kind']!r} is not one of {', '.join(get_args(Kind))}")
     return Row(**values)
 
 

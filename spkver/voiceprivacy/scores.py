@@ -1,9 +1,9 @@
-"""Trials are scored, by attackers, then by fusions of them; the scores of both sexes are joined.
+"""Scoring of the trials: by attackers, then by fusions of attackers; then the scores of both sexes are joined.
 
     OUTPUT/exp/asv_.../<enrol>-<trials>/NAME/scores    scores, in folders with the challenge's names
 
-What is up to date is kept: a run that was killed goes on with the next file. An attacker that fails is left out and
-named in the report; the others go on.
+Scores that are up to date are kept: a run that was killed continues with the next file. An attacker that fails is left
+out and named in the report; the others continue.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Scored:
     lists : str
         Folder that holds the key (``trials``), ``utt2spk`` and ``spk2gender``.
     scores : dict of int to str
-        File of the scores of each draw, by the number of the draw; the first draw is always included.
+        File with the scores of each draw, by number; the first draw is always included.
     made_from : tuple of str
-        Fingerprints of these scores.
+        Fingerprints of these files.
     level : str
         Level of knowledge of the attacker, see `evaluation.trials.LEVELS`.
     content : str
-        If the attacker uses the words: "oracle" if the transcripts come with the data, else "recognised"; empty if it
-        does not.
+        Source of the words that the attacker uses: "oracle" for transcripts that come with the data, "recognised" for
+        those of a recogniser; empty if it uses none.
     tested : tuple of int
         Number of test recordings in each trial list: a whole-list attacker adapts to them.
     lacking : tuple of int
@@ -75,7 +75,7 @@ class Scored:
     weights : tuple of str
         Files that hold the weights of a fusion.
     utterances : int
-        Number of recordings of a conversation; 1: segments of the trials are recordings.
+        Number of recordings in a conversation; 1: segments of the trials are single recordings.
     """
 
     dataset: str
@@ -103,12 +103,13 @@ def score(
     """Compute all scores that are not up to date: those of folds, attackers and fusions, then pooled over the sexes.
 
     An attacker that fails is left out and named in `Experiment.failures`. Failed rows have no scores, so the next run
-    tries them again. Nothing is trained here but weights of fusions, and a user's function whose process has ended.
+    tries them again. Training here is limited to the weights of fusions, and to a user's function whose process has
+    ended.
 
     Returns
     -------
     list of Scored
-        By set, scenario, number of recordings of a conversation, sex and attacker; pooled trials follow the trials of
+        By set, scenario, number of recordings in a conversation, sex and attacker; pooled trials follow the trials of
         each sex.
 
     Raises
@@ -198,7 +199,7 @@ class _Scoring:
             self.files[key] = row.file
 
     def fusion(self, row: Row) -> None:
-        """Fuse the scores of the members that have some."""
+        """Fuse the scores of those members that have any."""
         members = self.members(row)
         levels = {member.level for member in members}
         if not members or (row.level == INVERTING and INVERTING not in levels):
@@ -208,14 +209,14 @@ class _Scoring:
         for fold in self.plan.of_folds:
             if fold.fold_kind == row.fold_kind and self.failures.error(fold) is not None:
                 lost.add(fold.attacker)
-        # the next run, with the usual origin, tries all members again
+        # marked as made of fewer members, so that the next run tries all of them again
         if lost or len(members) < len(row.members):
             names = sorted({member.attacker for member in members} - lost)
             origin = self.run.origin(origin.name, inputs=names, after=[origin])
         self._stage(row, origin, partial(self._fused, row, members))
 
     def conversation(self, row: Row) -> None:
-        """Average the scores of the recordings of conversations, if all versions of the trials have scores."""
+        """Average the scores of the recordings in each conversation, if all versions of the trials have scores."""
         members = self.members(row)
         if len(members) == len(row.members):
             self._stage(row, self.plan.origins[row.id], partial(self._spoken, row, members))
@@ -223,18 +224,18 @@ class _Scoring:
     def _spoken(self, row: Row, members: Sequence[Row]) -> Scores:
         """Return the mean scores of conversations; of a fusion, the sums of its log-likelihood ratios."""
         parts = self.plan.speech.dealt[row.trials].parts(row.draw, len(members))
-        recordings: list[set[str]] = [set() for _ in members]
-        conversations = {}
-        for name, numbered in parts.items():
-            conversations[name] = tuple(recording for _, recording in numbered)
-            for place, recording in numbered:
-                recordings[place].add(recording)
-        chosen = []
-        for scores, spoken in zip(self.read(members), recordings, strict=True):
-            is_spoken = np.array([name in spoken for name in scores.segment_ids.tolist()])
-            chosen.append(scores.subset(is_spoken[scores.segments]))
+        conversations = {
+            conversation: tuple(recording for _, recording in of_versions)
+            for conversation, of_versions in parts.items()
+        }
+        versions_used = set(chain.from_iterable(parts.values()))
+        used = []
+        for version, scores in enumerate(self.read(members)):
+            segments = scores.segment_ids.tolist()
+            segment_used = np.array([(version, segment) in versions_used for segment in segments])
+            used.append(scores.subset(segment_used[scores.segments]))
         is_fused = members[0].kind == "fusion"
-        return conversation_scores(joined(chosen), conversations, summed=is_fused)
+        return conversation_scores(joined(used), conversations, summed=is_fused)
 
     def pooled(self, row: Row) -> None:
         """Join the scores of both sexes if there are scores of both."""
@@ -260,7 +261,7 @@ class _Scoring:
         return [read_scores(self.run.path(row.file)) for row in rows]
 
     def _by_attacker(self, row: Row) -> Scores:
-        """Score a row by its attacker, which learns again if an earlier row has ended the process of its model."""
+        """Score a row by its attacker, which is trained again if the process of its model has ended."""
         model = self.plan.model(row)
         attacker = self.plan.attacker(row)
         attack = self.plan.attacks[row.id]
@@ -275,7 +276,7 @@ class _Scoring:
             raise
 
     def _fused(self, row: Row, members: Sequence[Row]) -> Scores:
-        """Weigh the scores of the members of a fusion; members of one kind share their weights."""
+        """Return the weighted sum of the members' scores; members of the same kind share their weights."""
         file = self.plan.weights_file(row, members)
         if file not in self.stages:
             self.stages[file] = _weights(self, file, row, members)
@@ -297,7 +298,7 @@ def _weights(scoring: _Scoring, file: str, fused: Row, members: Sequence[Row]) -
     by_attacker, left_out = _rows_in_folds(scoring, kind, [member.attacker for member in members])
     if not by_attacker:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-        raise DataError(f"attacker {fused.attacker!r} has no attacker to fuse ({reasons})")
+        raise DataError(f"attacker {fused.attacker!r} has no attackers to fuse ({reasons})")
     training = background.versions[0].name
     about = {
         "attacker": fused.attacker,
@@ -326,7 +327,7 @@ def _weights(scoring: _Scoring, file: str, fused: Row, members: Sequence[Row]) -
 def _rows_in_folds(
     scoring: _Scoring, kind: FoldKind, names: Sequence[str]
 ) -> tuple[dict[str, list[Row]], dict[str, str]]:
-    """Return the rows of the folds of each attacker that could score all of them, and why others are left out."""
+    """Return the rows of the folds of each attacker that could score all of them, and why the others are left out."""
     plan = scoring.plan
     left_out = {name: why for name, why in plan.left_out[kind].items() if name in names}
     by_attacker: dict[str, list[Row]] = {}
@@ -400,7 +401,7 @@ def _conditions(
 def _condition(
     scoring: _Scoring, dataset: Dataset, draws: Mapping[int, Row], n_draws: int
 ) -> Scored:
-    """Return the condition of an attacker from its rows, by the draw."""
+    """Return the condition of an attacker from its rows, which are given by draw."""
     plan = scoring.plan
     first = draws[1]
     lists = [first]
@@ -436,7 +437,7 @@ def _weights_file(scoring: _Scoring, fused: Row) -> str:
 
 
 def _level(scoring: _Scoring, row: Row) -> str:
-    """Return the level of knowledge of a row: for a fusion, the highest of its members with weight."""
+    """Return the level of knowledge of a row: for a fusion, the highest among members with a weight."""
     members = scoring.plan.members(row)
     if row.kind == "fusion":
         weights = load_json(scoring.run.path(_weights_file(scoring, row)))["weights"]["weights"]

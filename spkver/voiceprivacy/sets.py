@@ -2,7 +2,7 @@
 
     DATA/<set>_enrolls, DATA/<set>_trials_{f,m,mixed}, DATA/<training set>     original speech
     DATA/<name>SUFFIX, or else OUTPUT/data/<name>SUFFIX                        anonymised twins
-    OUTPUT/linked/<name>SUFFIX                 lists of twins whose recordings are in a folder of their own
+    OUTPUT/linked/<name>SUFFIX                 lists of twins whose recordings are in a separate folder
 
 User-supplied anonymised sets are next to the originals. Sets that this recipe makes are below OUTPUT, so DATA may be
 read-only.
@@ -61,7 +61,7 @@ class Dataset:
     Attributes
     ----------
     name : str
-        Such as libri_test, or vctk_test_common.
+        A name such as libri_test or vctk_test_common.
     enrolls : str
     trials : dict of str to str
         "f", "m" (or "all", for the cross-sex list) to data directory.
@@ -85,7 +85,7 @@ class Dataset:
 
 
 class OneVersion(NamedTuple):
-    """Why a data directory has one anonymised version although several are configured.
+    """The reason why a data directory has only one anonymised version although several are configured.
 
     Attributes
     ----------
@@ -130,24 +130,24 @@ class Sets:
     ----------
     datasets : tuple of Dataset
     original : dict of str to DataDir
-        By the name of the directory.
+        By name of the directory.
     versions : dict of str to tuple of DataDir
-        Anonymised versions, by the name of the original; the first is the directory that was found, or made first.
-        Versions that do not exist yet are missing.
+        Anonymised versions, by the name of the original; the first is the directory that was found, or else made first.
+        Versions that do not exist yet are left out.
     missing : tuple of str
         Originals without an anonymised directory, before any is made.
     emotions : tuple of str
-        Originals for the recognition of emotions; they belong to no dataset.
+        Originals for the recognition of emotions, which belong to no dataset.
     once : dict of str to OneVersion
-        Data directories with one version although several are configured, by the name of the original.
+        Data directories with only one version although several are configured, by the name of the original.
     left_out : dict of str to set of str
         Speakers excluded from a training set because they are enrolled or tested.
     dropped : tuple of str
         Utterances that ``spkver split --missing drop`` left out on both sides.
     anonymizers : dict of str to AnonymizerConfig
-        What further versions of a training set can be made with.
+        The anonymisers with which further versions of each training set can be made.
     rates : str
-        Which sets are processed at another sampling rate than usual, see `describe_rates`.
+        Description of the sets that are processed at an unusual sampling rate, see `describe_rates`.
     rate_groups : tuple of RateGroup
         Sampling rates and the attackers that fit them; each training set is in one group.
     """
@@ -166,7 +166,7 @@ class Sets:
 
     @property
     def training_sets(self) -> list[str]:
-        """Names of the training sets, each once."""
+        """Names of the distinct training sets."""
         return list(dict.fromkeys(dataset.training for dataset in self.datasets))
 
     @property
@@ -175,7 +175,7 @@ class Sets:
         return {name: versions[0] for name, versions in self.versions.items()}
 
     def pair(self, name: str) -> list[DataDir]:
-        """Return a data directory and its twin, as far as they exist."""
+        """Return a data directory and its twin, those that exist."""
         return [side[name] for side in (self.original, self.twins) if name in side]
 
     @property
@@ -189,9 +189,9 @@ class Sets:
         return sides | dict.fromkeys(self.training_sets, "training")
 
     def tested_draws(self, dataset: Dataset, scenario: Scenario | None = None) -> int:
-        """Return how many anonymised versions all trial lists of a set have, or how many of them a scenario scores.
+        """Return how many anonymised versions all trial lists of a set have or, given a scenario, how many it scores.
 
-        A reversal scores one, since it inverts each recording several times, which costs as much as several versions.
+        A reversal scores one version: it inverts each recording several times, which costs as much as several versions.
         """
         if scenario is not None and (not scenario.trials or scenario.name == REVERSAL):
             return 1
@@ -205,7 +205,7 @@ class Sets:
 def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> list[Dataset]:
     """Find the sets of a folder by the names of its data directories.
 
-    `named` are sets that may have a training set in the configuration although they neither exist nor are evaluated.
+    The sets in `named` may have a training set in the configuration even if they neither exist nor are evaluated.
 
     Raises
     ------
@@ -223,16 +223,16 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
     wanted = config.datasets or tuple(lists_of_sets)
     if not wanted:
         expected = ", ".join(f"<set>_trials_{list_name}" for list_name in config.lists)
-        raise DataError(
-            f"no set was found: expected folders <set>_enrolls and {expected}", file=data
-        )
+        raise DataError(f"no set found: expected folders <set>_enrolls and {expected}", file=data)
     problems = Problems(data)
     datasets = []
     for name in wanted:
         if name not in lists_of_sets:
             stem = name.removesuffix("_common")
             remedy = _without_missing(wanted, lists_of_sets)
-            problems.add(f"no set {name}: no {stem}_trials_{'|'.join(config.lists)}", remedy=remedy)
+            problems.add(
+                f"no set {name}: missing {stem}_trials_{'|'.join(config.lists)}", remedy=remedy
+            )
             continue
         dataset = _dataset(name, lists_of_sets[name], here, config, problems)
         if dataset is not None:
@@ -251,7 +251,7 @@ def find_datasets(data: Path, config: Config, named: Collection[str] = ()) -> li
 
 
 def _without_missing(wanted: Iterable[str], lists_of_sets: Mapping[str, Any]) -> str:
-    """Return how an evaluation is set to the wanted sets that are there, or else to all that are there."""
+    """Return how to limit an evaluation to the wanted sets that exist, or else to all existing sets."""
     if not lists_of_sets:
         return "there is none at all"
     there = [name for name in wanted if name in lists_of_sets]
@@ -260,7 +260,7 @@ def _without_missing(wanted: Iterable[str], lists_of_sets: Mapping[str, Any]) ->
 
 
 def with_lists_there(config: Config, data: Path) -> Config:
-    """Return the configuration, with the cross-sex list as default if the data have no other lists."""
+    """Return the configuration, whose default is the cross-sex list if the data have no other lists."""
     lists = set()
     for path in data.glob("*_trials_*"):
         match = _TRIALS.fullmatch(path.name)
@@ -300,9 +300,9 @@ def read_sets(
     data : Path
         Folder of the original sets.
     run : Run
-        Its folder gets the results.
+        The run whose folder gets the results.
     suffix : str
-        Ending of the names of twins.
+        Suffix of the names of twins.
     config : Config
     can_make : bool
         Whether missing twins can be made.
@@ -390,7 +390,7 @@ def _remove_others(names: Iterable[str], folder: Path, suffix: str) -> None:
 
 @contextmanager
 def noted_each(problems: Problems) -> Iterator[None]:
-    """Note the error of the block, or each of several that it reports."""
+    """Note an error of the block, or each of the errors that it reports."""
     with problems.noted():
         yield
 
@@ -427,12 +427,12 @@ def _lists_of_sets(folders: Iterable[str], config: Config) -> dict[str, dict[str
 def _dataset(
     name: str, lists: Mapping[str, str], here: Collection[str], config: Config, problems: Problems
 ) -> Dataset | None:
-    """Return a set with its training set; None, with a problem, if there is no training set."""
+    """Return a set with its training set; note a problem and return None if there is no training set."""
     stem = name.removesuffix("_common")
     if f"{stem}_enrolls" not in here:
         problems.add(
             f"no {stem}_enrolls for the set {name}",
-            remedy="add it, or leave the set out by datasets",
+            remedy="add it, or leave the set out of datasets",
         )
     whole = _PART.sub("", stem)
     candidates = [f"{whole}_train", *OF_LANGUAGES.get(whole, ()), DEFAULT_TRAINING_SET]
@@ -452,7 +452,7 @@ def _dataset(
 
 
 def _compare(run: Run, original: DataDir, twin: DataDir) -> None:
-    """Check once that a twin has the recordings of its original, anonymised."""
+    """Check that a twin has anonymised versions of its original's recordings, unless an earlier run did."""
     compare = partial(check_twin, original, twin, jobs=run.jobs)
     after = [stamp_of(run, original), stamp_of(run, twin)]
     run.once(f"comparison of {twin.name}", compare, after=after)
@@ -461,7 +461,7 @@ def _compare(run: Run, original: DataDir, twin: DataDir) -> None:
 def _shared_speakers(
     datasets: Sequence[Dataset], original: Mapping[str, DataDir]
 ) -> dict[str, set[str]]:
-    """Return the speakers of training sets who are enrolled or tested after training on them."""
+    """Return the speakers of each training set who are also enrolled or tested."""
     shared: dict[str, set[str]] = {}
     for dataset in datasets:
         trained = set(original[dataset.training].speakers.values())
@@ -497,7 +497,7 @@ def _leave_out(
     if len(set(original[name].speakers.values())) < 2:
         text = "fewer than two training speakers who are neither enrolled nor tested"
         raise DataError(
-            text, file=original[name].path, remedy="give a training set of other speakers"
+            text, file=original[name].path, remedy="give a training set with other speakers"
         )
 
 
@@ -519,7 +519,9 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
         models = set(key.model_ids[key.models])
         strange = sorted(models - enrolled)
         if strange:
-            problems.add(f"{_count(strange)} of trials not enrolled in {enrolls.path}", file=file)
+            problems.add(
+                f"{_count(strange)} of the trials not enrolled in {enrolls.path}", file=file
+            )
         n_target = int(key.is_target.sum())
         if not 0 < n_target < len(key):
             text = (
@@ -533,7 +535,7 @@ def _check_dataset(dataset: Dataset, original: Mapping[str, DataDir], problems: 
 def _check_sexes(
     directory: DataDir, speakers: set[str], gender: str, trials: str, problems: Problems
 ) -> None:
-    """Note speakers whose sex is unknown, or not the sex of the list of trials."""
+    """Note speakers whose sex is unknown or contradicts the list of trials."""
     sexes = directory.sexes
     file = directory.path / "spk2gender"
     unknown = sorted(speakers - set(sexes))

@@ -13,7 +13,7 @@ from spkver.anonymization import BUILT_IN, AnonymizerConfig, make_anonymizer
 from spkver.attackers import CATALOGUE, attacker_name, default_attackers, named_entry
 from spkver.corpora import Sizes
 
-ALL = "all"  # key of `attacker_settings` that applies to every GMM-based attacker
+ALL = "all"  # key of `attacker_settings` for settings of every GMM-based attacker
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TwinConfig(AnonymizerConfig):
     training_draws : int
         How many times a training set is anonymised, each time with other random numbers: two draws of a recording
         differ only by the anonymiser, so the attacker learns to ignore that difference. Further draws are made in
-        OUTPUT/data even if the twin was found.
+        OUTPUT/data even if the first one was given.
     trial_draws: int
         How many times trials are anonymised, each time with other random numbers: results are means over these draws.
         Further draws are made as for training sets.
@@ -55,14 +55,15 @@ class TwinConfig(AnonymizerConfig):
             _expect(f"anonymizer.{key}", getattr(self, key), "at least 1", getattr(self, key) >= 1)
 
     def named_by(self, suffix: str) -> TwinConfig | None:
-        """Return the configuration with its name, by default the anonymiser of the suffix; None without either.
+        """Return the configuration with its name set, by default to the anonymiser of the suffix; None if neither is
+        known.
 
         Raises
         ------
         ConfigError
-            If a value is out of range, a function cannot be imported or a command lacks a place.
+            If a value is out of range, a function cannot be imported or a command lacks a placeholder.
         DataError
-            If a package is missing.
+            If a required package is missing.
         """
         name = self.name or suffix.removeprefix("_")
         if not self.name and name not in BUILT_IN:
@@ -103,7 +104,7 @@ class EvaluationConfig:
     resamples : int
         Resamples of speakers for each interval; 0 for none.
     level : float
-        Share of true values that intervals should cover.
+        Confidence level of the intervals.
     priors : tuple of str
         Target priors of the detection costs, as in `spkver-eval metrics`.
     sizes : tuple of int
@@ -137,8 +138,7 @@ class UtilityConfig:
     Attributes
     ----------
     wer : bool
-        Word and character error rates against ``text``, where it is there, and of anonymised against original speech
-        (slow).
+        Word and character error rates against ``text``, if it exists, and of anonymised against original speech (slow).
     recogniser : str
         whisper, whisper:PATH, pocketsphinx, or auto: the best that is installed; see `spkver.recognition.words`.
     hypotheses : str or None
@@ -178,16 +178,16 @@ class ChallengeConfig:
     Attributes
     ----------
     name : str
-        For the report.
+        The challenge's name in the report.
     attacker : str
-        One of `attackers`, whose equal error rates, averages and targets are reported under the challenge's name. As
-        in the challenge, enrolment, trials and training sets must be anonymised once: `training_draws`,
-        `enrolment_draws` and `trial_draws` are 1. Empty: there is no ``result_for_rank``, and averages are over the
+        One of `attackers`, whose equal error rates, averages and targets are reported under the challenge's name. As in
+        the challenge, enrolment, trials and training sets must be anonymised exactly once: `training_draws`,
+        `enrolment_draws` and `trial_draws` must be 1. Empty: there is no ``result_for_rank``, and averages are over the
         strongest attackers.
     eer : str
         The challenge's definition of the equal error rate, for its own file; all other results use `rocch`.
     weights : dict
-        Weight of each corpus for each sex in the averages; empty: all trial lists have the same weight.
+        Weight of each corpus and sex in the averages; empty: all trial lists have the same weight.
     targets : tuple of float
         Minimum target EERs, in per cent.
     """
@@ -216,16 +216,16 @@ class Config:
     lists : tuple of str
         Trial lists of each set, by the endings of their names: f, m, or mixed.
     training_sets : dict
-        Set to its training set, if that is not ``<name>_train``, ``train_english`` and so on for ``en`` (VoicePrivacy
+        Training set of each set, if it is not ``<name>_train``, ``train_english`` and so on for ``en`` (VoicePrivacy
         2026, track 2), or else ``train-clean-360``.
     attackers : tuple of str
         Names of `spkver.attackers.CATALOGUE`, or user-supplied attackers (see docs/own_attackers.md), such as
         scores:FOLDER; any other name needs one of these as `preset` in its settings. Empty: the default attackers, see
         `with_default_attackers`.
     attacker_settings : dict
-        Name of an attacker, or "all", to settings that differ from the preset.
+        Settings that differ from the preset, by name of the attacker, or "all".
     simulation : Sizes
-        Sizes of the embedded SIMULATED set, for ``--data simulated``.
+        Sizes of the built-in simulated speech, for ``--data simulated``.
     weak_attacker_eer : float
         An attacker whose EER on original speech is above this is called weak in the checks.
     attackers_time_limit : float or None [s]
@@ -272,7 +272,7 @@ class Config:
         )
 
     def _settings_by_entry(self) -> dict[str, Mapping[str, Any]]:
-        """Return `attacker_settings` by the entries of `attackers`, after a check."""
+        """Return `attacker_settings`, checked, by the entries of `attackers`."""
         known = self.attackers or tuple(CATALOGUE)
         settings = {}
         for key, value in self.attacker_settings.items():
@@ -291,7 +291,7 @@ class Config:
         return settings
 
     def _challenge_by_entry(self) -> ChallengeConfig:
-        """Return `challenge`, whose attacker is an entry of `attackers`, after a check."""
+        """Return `challenge`, checked, with its attacker as an entry of `attackers`."""
         challenge = self.challenge
         named = challenge.attacker
         if self.attackers:
@@ -299,7 +299,7 @@ class Config:
             if entry is None:
                 expected = _shown(self.attackers)
                 raise ConfigError(
-                    f"challenge.attacker is {named!r}: expected one of attackers, which are {expected}"
+                    f"challenge.attacker is {named!r}: expected one of the attackers, which are {expected}"
                 )
             challenge = replace(challenge, attacker=entry)
         draws = ("training_draws", "enrolment_draws", "trial_draws")
@@ -315,13 +315,13 @@ class Config:
 
     @property
     def recognises_words(self) -> bool:
-        """Whether an attacker reads words that are recognised in this evaluation."""
+        """Whether any attacker reads words that are recognised in this evaluation."""
         return any(
             settings.get("recognised", False) for settings in self.attacker_settings.values()
         )
 
     def with_words_in(self, folder: Path) -> Config:
-        """Return the configuration in which attackers that read recognised words find them in a folder."""
+        """Return the configuration with a folder in which attackers find recognised words."""
         settings = dict(self.attacker_settings)
         for name, values in settings.items():
             if values.get("recognised", False):
@@ -334,7 +334,7 @@ class Config:
         Raises
         ------
         ConfigError
-            If the challenge's attacker is none of them.
+            If the challenge's attacker is not one of these.
         """
         if self.attackers:
             return self
@@ -342,7 +342,7 @@ class Config:
 
 
 def _shown(entries: Sequence[str]) -> str:
-    """Return entries of ``attackers``, with the names that tables show where these differ."""
+    """Return entries of ``attackers``, each with its name in tables if that differs."""
     shown = []
     for entry in entries:
         name = attacker_name(entry)
@@ -354,7 +354,7 @@ def _shown(entries: Sequence[str]) -> str:
 
 
 def _expect(key: str, value: Any, expected: str, is_right: bool) -> None:
-    """Raise ConfigError unless the value of a key is right."""
+    """Raise a ConfigError if the value of a key is not as expected."""
     if not is_right:
         shown = value
         if isinstance(value, tuple):

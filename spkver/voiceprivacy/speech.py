@@ -1,6 +1,6 @@
-"""The data directories that the rows of a plan name, and the attacks that are made of them.
+"""The data directories that the rows of a plan name, and the attacks on them.
 
-    OUTPUT/data/<training set>-pieces    recordings in pieces, where most speakers have one recording
+    OUTPUT/data/<training set>-pieces    recordings cut into pieces, if most speakers have one recording
 
 Inverted speech and pieces need not exist yet: the step after the plan makes them.
 """
@@ -44,14 +44,14 @@ class Speech:
     training : dict of (str, str) to TrainingSet
         What attackers learn from, by `Row.background` and `Row.training`.
     directories : dict of str to DataDir
-        Enrolment, with no other utterances than those to enrol, and tested recordings, without labels.
+        Enrolment, reduced to the utterances to enrol, and tested recordings, without labels.
     trials : dict of str to Trials
     dealt : dict of str to Dealt
         Conversations, by the name of their list of trials.
     inversions : dict of str to Inversion
         By the training set.
     in_pieces : dict of str to TrainingSet
-        The training sets whose recordings are cut.
+        The training sets whose recordings are cut into pieces.
     pieces : dict of Path to (DataDir, dict)
         Folders of pieces: the recordings, and the number of pieces of each.
     """
@@ -66,7 +66,10 @@ class Speech:
     pieces: dict[Path, tuple[DataDir, Mapping[str, int]]] = field(default_factory=dict, repr=False)
 
     def attack(self, row: Row) -> Attack:
-        """Return the attack of a row, unless it joins both sexes, on the speech that it names, before any inversion."""
+        """Return the attack of a row, on the speech that it names, before any inversion.
+
+        None for a row of both sexes.
+        """
         training = self.training[row.background, row.training]
         enrolled = tuple(self.directories[name] for name in row.enrolment)
         tested = self.directories[row.tested[0]]
@@ -83,10 +86,10 @@ class Speech:
         return replace(attack, tested=tested, variants=versions, conversations=parts)
 
     def derived_attack(self, row: Row, spec: Spec, attacker: Any) -> Attack:
-        """Return the attack of a row on the speech that its attacker works on: inverted, or cut into pieces.
+        """Return the attack of a row on the speech that its attacker uses, inverted or cut into pieces if necessary.
 
-        Attackers that invert both sides learn from original speech in every scenario. The training set of a fold
-        is in pieces already.
+        Attackers that invert both sides learn from original speech in every scenario. The training set of a fold is
+        already in pieces.
         """
         attack = self.attack(row)
         if row.inversion == "reversed":
@@ -109,19 +112,19 @@ class Speech:
         return replace(attack, training=self.cut(row.background, attack.training))
 
     def background(self, kind: FoldKind) -> TrainingSet:
-        """Return the training set that folds are made of, before any cut."""
+        """Return the training set that is split into folds, before recordings are cut."""
         training, folds = kind
         return replace(self.backgrounds[training], on_anonymised=folds == "semi-informed")
 
     def cut(self, background: str, training: TrainingSet) -> TrainingSet:
-        """Return a training set in pieces if its speakers have one recording each."""
+        """Return a training set, cut into pieces if its speakers have one recording each."""
         pieces = self.in_pieces.get(background)
         if pieces is None:
             return training
         return replace(training, original=pieces.original, anonymised=pieces.anonymised)
 
     def add_fold(self, row: Row, attack: Attack) -> None:
-        """Keep the speech of a fold of the background under the names of its row."""
+        """Add the speech of a fold of the background under the names of its row."""
         self.training[row.background, row.training] = attack.training
         self.directories[row.enrolment[0]] = attack.enrolment[0]
         self.directories[row.tested[0]] = attack.tested
@@ -147,7 +150,7 @@ def speech_of(sets: Sets, suffix: str) -> Speech:
             speech.directories[directory.path.name] = select(directory, enrolled)
         for name in dataset.trials.values():
             key = sets.original[name].trials
-            assert key is not None  # checked before
+            assert key is not None  # trials without a key were refused earlier
             speech.trials[name] = key.trials()
             for directory in (sets.original[name], *sets.versions[name]):
                 speech.directories[directory.path.name] = without_labels(directory)
@@ -162,12 +165,12 @@ def add_conversations(speech: Speech, dealt: Mapping[str, Dealt]) -> None:
 
 
 def training_name(suffix: str, *, on_anonymised: bool) -> str:
-    """Return what attackers learn from, as VoicePrivacy names it."""
+    """Return VoicePrivacy's name of the speech that attackers learn from."""
     return f"asv_anon{suffix}" if on_anonymised else "asv_orig"
 
 
 def add_derived(speech: Speech, facts: Facts, run: Run, *, seed: int) -> None:
-    """Add what can be inverted and what is cut; nothing is made yet.
+    """Add the inversions and the recordings to cut; no speech is made yet.
 
     Parameters
     ----------

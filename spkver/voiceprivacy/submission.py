@@ -1,6 +1,6 @@
-"""What a submission to a VoicePrivacy Challenge must hold, and what of it is missing, before anything is uploaded.
+"""Check of a submission to a VoicePrivacy Challenge: what it must hold and what is missing.
 
-Names are compared in full, headers of at most 200 recordings of each data directory, so the check takes seconds.
+All names are compared, but at most 200 headers of each data directory, so the check takes seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RATE = 16_000
 @one_line
 @dataclass(frozen=True)
 class Challenge:
-    """A challenge as its organisers ship it.
+    """The contents of a challenge as its organisers published it.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Challenge:
     directories : tuple of str
         Data directories whose anonymised recordings are submitted.
     emotions : tuple of str
-        Those of them in which emotions are recognised.
+        Those among them in which emotions are recognised.
     optional : tuple of str
         Data directories that may be submitted too.
     """
@@ -93,13 +93,13 @@ class DirectoryCheck:
     ----------
     name : str
     faults : tuple of str
-        What is wrong, none if nothing is.
+        Descriptions of what is wrong; empty if nothing is.
     recordings : int
         Anonymised recordings.
     rates : tuple of int
-        Their sampling rates [Hz].
+        Distinct sampling rates of these [Hz].
     change : tuple of float
-        Median, least and largest change of duration, as shares; empty without recordings on both sides.
+        Median, least and largest relative change of duration; empty unless both sides have recordings.
     """
 
     name: str
@@ -126,7 +126,7 @@ class DirectoryCheck:
 @one_line
 @dataclass(frozen=True)
 class SubmissionCheck:
-    """What is there of a submission, and what is not.
+    """The contents of a submission, and what is missing from it.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class SubmissionCheck:
         return not self.lacking and not any(checked.faults for checked in self.directories)
 
     def __str__(self) -> str:
-        """Return a table of the data directories, and what is missing in words."""
+        """Return a table of the data directories, then what is missing."""
         lines = [format_table([checked.to_row() for checked in self.directories]), ""]
         faulty = [checked.name for checked in self.directories if checked.faults]
         if self.is_complete:
@@ -166,7 +166,7 @@ def check_submission(
     output: str | Path | None = None,
     jobs: int | None = None,
 ) -> SubmissionCheck:
-    """Check what a submission holds: all sets, names, sampling rates, durations, and the results.
+    """Check the contents of a submission: sets, names, sampling rates, durations and results.
 
     Parameters
     ----------
@@ -185,13 +185,17 @@ def check_submission(
     Raises
     ------
     DataError
-        If the challenge is not known, or there is no folder of data. All else is a fault in the result.
+        If the challenge is unknown or the data folder does not exist. Other faults are listed in the result.
     """
     if challenge not in CHALLENGES:
-        raise DataError(f"expected a challenge among {', '.join(CHALLENGES)}, got {challenge!r}")
+        raise DataError(
+            f"expected one of the challenges {', '.join(CHALLENGES)}, got {challenge!r}"
+        )
     data = Path(data)
     if not data.is_dir():
-        raise DataError("no such folder", file=data, remedy="give that of the data directories")
+        raise DataError(
+            "no such folder", file=data, remedy="give the folder of the data directories"
+        )
     asked = CHALLENGES[challenge]
     with tempfile.TemporaryDirectory() as linked:
         twins = data
@@ -210,12 +214,12 @@ def check_submission(
 
 
 def find_suffix(data: str | Path, challenge: str) -> str:
-    """Return the only ending with which anonymised data directories of a challenge are there.
+    """Return the suffix of a challenge's anonymised data directories, if there is only one.
 
     Raises
     ------
     DataError
-        If there is none, or there are several.
+        If there is no suffix or more than one.
     """
     data = Path(data)
     asked = CHALLENGES[challenge]
@@ -234,9 +238,9 @@ def find_suffix(data: str | Path, challenge: str) -> str:
 
 
 def utility_settings(data: str | Path, challenge: str) -> list[str]:
-    """Return the settings that measure WER and UAR, as far as data and recognisers are there.
+    """Return settings for WER and UAR, those for which data and recognisers are available.
 
-    Words are recognised by Whisper alone: with the errors of another recogniser they say little beside the challenge's.
+    Only Whisper is used for words: error rates of other recognisers cannot be compared with the challenge's.
     """
     settings = []
     with suppress(ConfigError, DataError):
@@ -254,7 +258,7 @@ def utility_settings(data: str | Path, challenge: str) -> list[str]:
 def ranked_among_baselines(
     output: str | Path, challenge: str, utility_from: str | Path | None = None
 ) -> str:
-    """Return tables of the system that was evaluated last and of the challenge's baselines, and who reaches what.
+    """Return tables of the last evaluated system and the challenge's baselines, and which of them reaches which target.
 
     Parameters
     ----------
@@ -285,7 +289,7 @@ def ranked_among_baselines(
 
 
 def _link(data: Path, asked: Challenge, anonymised: Path, target: Path, suffix: str) -> None:
-    """Link the recordings of another folder, as far as their originals can be read."""
+    """Link the recordings in another folder whose originals can be read."""
     originals = []
     for name in (*asked.directories, *asked.optional):
         with suppress(DataError):
@@ -331,7 +335,7 @@ def _rates(directory: DataDir, names: Sequence[str], jobs: int | None) -> tuple[
 def _change(
     before: DataDir, after: DataDir, names: Sequence[str], jobs: int | None
 ) -> tuple[float, ...]:
-    """Return the median, least and largest change of duration."""
+    """Return the median, least and largest relative change of duration."""
     changes = duration_changes(
         [before.recordings[name] for name in names],
         [after.recordings[name] for name in names],

@@ -2,7 +2,7 @@
 
 OUTPUT/lists/<trials>/trials                    the key
 OUTPUT/lists/<trials>/{utt2spk,spk2gender}      speakers of recordings, and sexes of speakers
-OUTPUT/lists/<trials>-utterances5/              the same of conversations, and their recordings in each version
+OUTPUT/lists/<trials>-utterances5/              the same for conversations, and their recordings in each version
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _TrialList(NamedTuple):
 
 
 def write_lists(run: Run, sets: Sets, dealt: Mapping[str, Dealt] | None = None) -> None:
-    """Write the key, the speakers and the sexes of every trial list, also of pooled ones, to ``lists/``.
+    """Write the key, the speakers and the sexes of every trial list, pooled ones included, to ``lists/``.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _of_conversations(dealt: Dealt, of_recordings: _TrialList) -> _TrialList:
 
 
 def trial_name(dataset: Dataset, gender: str, suffix: str = "") -> str:
-    """Return the name of a trial set, also of a pooled one."""
+    """Return the name of a trial list, single or pooled."""
     return dataset.trials.get(gender, f"{dataset.name}_trials_{POOLED}") + suffix
 
 
@@ -74,7 +74,7 @@ def _trial_list(sets: Sets, dataset: Dataset, gender: str) -> _TrialList:
     """Return a list of one sex with the speakers of its models and segments."""
     trials = sets.original[dataset.trials[gender]]
     key = trials.trials
-    assert key is not None  # checked before
+    assert key is not None  # trials without a key were refused earlier
     enrolled = sets.original[dataset.enrolls].sexes
     speakers = {*trials.speakers.values(), *key.model_ids[key.models]}
     sexes = {}

@@ -1,11 +1,11 @@
 """Utility of anonymised speech: words (WER, CER), intonation (F0) and emotions (UAR), if configured.
 
-Words of the anonymised speech are compared with the words that the same recogniser finds in the original speech; where
-there is a file ``text``, both are compared with it, too. If few words of the original speech agree with ``text``, as in
+The words recognised in anonymised speech are compared with those that the same recogniser finds in the original; if
+there is a file ``text``, both are also compared with it. If few words of the original speech agree with ``text``, as in
 a language that the recogniser does not know, anonymised speech is not judged by its words.
 
 The recognition of emotions is measured by the unweighted average recall on sets with ``utt2emo``. As in the challenge,
-the recogniser is trained on original speech of other speakers (folds from ``spk2fold``, else one speaker each), and
+the recogniser is trained on original speech of other speakers (folds from ``spk2fold``, else one speaker per fold), and
 tested on original and anonymised utterances. Labels, folds and speakers are always taken from the original set.
 """
 
@@ -61,7 +61,9 @@ def check_utility(
         for path in _transcripts(sets, list(tried), given.hypotheses):
             if not path.is_file():
                 problems.add(
-                    "no such transcripts", file=path, remedy="add them, or leave utility.wer out"
+                    "there are no such transcripts",
+                    file=path,
+                    remedy="add them, or leave utility.wer out",
                 )
     for name in sets.emotions:
         _check_emotions(sets.pair(name), given.predictions, problems, jobs)
@@ -72,7 +74,10 @@ def check_utility(
 def _check_given(
     key: str, file: str | None, names: Iterable[str], sets: Sets, problems: Problems
 ) -> None:
-    """Refuse the output of another recogniser on sets that this run anonymises, which get the lists of the original."""
+    """Refuse another recogniser's output for sets that this run anonymises.
+
+    Their lists would be those of the originals.
+    """
     made = [name for name in names if name in sets.missing]
     if file and made:
         text = f"utility.{key}: {', '.join(made)} would be anonymised by this run: there is no such file"
@@ -83,7 +88,7 @@ def _check_given(
 
 
 def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> list[Path]:
-    """Return the files of transcripts of trials that are needed, and those of another recogniser on both sides."""
+    """Return the required files of the trials: ``text``, and another recogniser's transcripts of both sides."""
     paths = [sets.original[name].path / "text" for name in names if name in sets.original]
     if not hypotheses and not any(map(Path.is_file, paths)):
         return []
@@ -96,7 +101,7 @@ def _transcripts(sets: Sets, names: Sequence[str], hypotheses: str | None) -> li
 def _check_emotions(
     directories: Sequence[DataDir], predictions: str | None, problems: Problems, jobs: int | None
 ) -> None:
-    """Check the labels of a set with emotions, and the predictions or the recordings of both sides."""
+    """Check the labels of an emotion set, and the predictions or the recordings of both sides."""
     original = directories[0]
     if predictions is not None:
         for directory in directories:
@@ -145,7 +150,7 @@ def utility(experiment: Experiment, sets: Sets) -> list[UtilityFigure]:
 class _Words(NamedTuple):
     """Words of data directories, and the name of the recogniser.
 
-    The warning names recordings in which it repeated itself.
+    The warning names recordings in which the recogniser repeated itself.
     """
 
     words: dict[str, str]
@@ -156,7 +161,7 @@ class _Words(NamedTuple):
 def _words(
     run: Run, sets: Sets, dataset: Dataset, config: UtilityConfig, resampling: Resampling
 ) -> Iterator[UtilityFigure]:
-    """Compare the words of original and anonymised speech with ``text``, where it is there, and with each other."""
+    """Compare the words of original and anonymised speech with ``text``, if it exists, and with each other."""
     originals = [sets.original[name] for name in dataset.trials.values()]
     speakers: dict[str, str] = {}
     for side in originals:
@@ -207,7 +212,7 @@ def _recognise(run: Run, sides: Sequence[DataDir], config: UtilityConfig) -> _Wo
 
 
 def _given_words(sides: Sequence[DataDir], hypotheses: str) -> dict[str, str]:
-    """Return another recogniser's words; in a folder of its own a file may have those of further utterances."""
+    """Return another recogniser's words; files in a separate folder may also hold other utterances."""
     if not Path(hypotheses).is_dir():
         return _read_words(sides, hypotheses)
     words: dict[str, str] = {}
@@ -217,7 +222,9 @@ def _given_words(sides: Sequence[DataDir], hypotheses: str) -> dict[str, str]:
         lacking = side.speakers.keys() - given.keys()
         if lacking:
             text = f"no words of {len(lacking)} utterances of {side.name}: {few(lacking, repr)}"
-            raise DataError(text, file=path, remedy="add them, if only as empty lines")
+            raise DataError(
+                text, file=path, remedy="add them, as lines without words if nothing was recognised"
+            )
         words |= {utterance: given[utterance] for utterance in side.speakers}
     return words
 

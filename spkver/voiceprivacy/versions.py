@@ -1,4 +1,4 @@
-"""Anonymised versions of data directories: missing ones are made below OUTPUT/data, others are used as found."""
+"""Anonymised versions of data directories: missing ones are made below OUTPUT/data, existing ones used as they are."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def anonymise(experiment: Experiment, sets: Sets) -> Sets:
 
     Versions are written below ``data/``. Of a training set only recordings that attackers learn from are anonymised,
     see `used_part`. A training set has its own further versions; enrolment and trials of a set have further versions
-    together or not at all. There are none if they would equal the first version, or if the
-    anonymiser of the first version is unknown or, by its record, another one.
+    together or not at all. There are no further versions if they would equal the first, or if the anonymiser of the
+    first is unknown or recorded as a different one.
 
     Raises
     ------
     DataError
-        If recordings cannot be anonymised, the output is equal to the original, or missing twins cannot be made.
+        If recordings cannot be anonymised, the output equals the original, or missing twins cannot be made.
     """
     run = experiment.run
     anonymizer = experiment.anonymizer
@@ -84,7 +84,7 @@ def used_part(sets: Sets, name: str, draws: int, config: Config) -> DataDir:
     """Return the recordings of a training set whose anonymised versions attackers learn from.
 
     Built-in attackers learn from a few thousand, evenly spread over the speakers. All recordings are used if one of
-    the attackers is the user's own, or if the challenge's random numbers, drawn along the list, are asked for.
+    the attackers is the user's own, or if random numbers are drawn in the order of the list, as the challenge does.
     """
     whole = sets.original[name]
     group = next(group for group in sets.rate_groups if name in group.training)
@@ -120,7 +120,10 @@ def another_anonymizer(twin: DataDir, config: AnonymizerConfig, *, is_named: boo
 
 
 def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: int) -> Anonymiser:
-    """Describe the anonymiser, as far as it is known, and which directories were made or used as found."""
+    """Describe the anonymiser, as far as it is known.
+
+    Say which directories were made here and which already existed.
+    """
     existing = [name for name in sets.versions if name not in sets.missing]
     settings: dict[str, Any] = {"name": suffix.removeprefix("_")}
     if anonymizer is not None and sets.missing:
@@ -132,7 +135,7 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
             record = _record(sets.versions[name][0])
             if record is not None and record not in records:
                 records.append(record)
-        if len(records) == 1:  # made by `spkver anonymize`, all alike
+        if len(records) == 1:  # made by `spkver anonymize`, all with the same settings
             settings = records[0]
     return Anonymiser(
         name=settings.pop("name"),
@@ -150,7 +153,7 @@ def describe(anonymizer: TwinConfig | None, sets: Sets, *, suffix: str, seed: in
 def _single_versions(
     sets: Sets, anonymizer: TwinConfig, *, is_named: bool
 ) -> dict[str, OneVersion]:
-    """Return the directories without further versions, and why, as far as it is known before any are made."""
+    """Return the directories that will get no further versions, and why, if that is known beforehand."""
     once = {}
     for name, side in sets.sides.items():
         config = anonymizer.of(side)
@@ -169,7 +172,7 @@ def _single_versions(
 def _further(
     experiment: Experiment, sets: Sets, anonymizer: TwinConfig, once: Mapping[str, OneVersion]
 ) -> dict[str, AnonymizerConfig]:
-    """Return the anonymisers with which training sets can be anonymised again."""
+    """Return the anonymiser with which each training set can be anonymised again."""
     config = replace(anonymizer.of("training"), seeding="utterance")
     is_named = bool(experiment.config.anonymizer.name)
     anonymizers = {}
@@ -229,16 +232,16 @@ def _make_versions(
     for name, single in once.items():
         by_reason.setdefault(single, []).append(f"{name}{experiment.suffix}")
     for single, names in by_reason.items():
-        logger.warning("%s: one anonymised version only, %s", few(names), single.reason)
+        logger.warning("%s: only one anonymised version, %s", few(names), single.reason)
     problems.raise_if_any()
 
 
 def _due_versions(
     sets: Sets, anonymizer: TwinConfig, once: Mapping[str, OneVersion]
 ) -> list[tuple[str, int]]:
-    """Return the versions to be made or checked, by original and number of the draw.
+    """Return the versions to make or check, by original and number of the draw.
 
-    Sets of which one directory has a single version have no further versions at all.
+    If any directory of a set has a single version, the set has no further versions at all.
     """
     names = list(sets.training_sets)
     for dataset in sets.datasets:
@@ -252,7 +255,7 @@ def _due_versions(
 
 
 def _used_recordings(experiment: Experiment, sets: Sets, name: str, draws: int) -> DataDir:
-    """Return the recordings of a training set that are anonymised; log it if these are a part."""
+    """Return the recordings of a training set that are anonymised; log a note if these are not all."""
     whole = sets.original[name]
     part = used_part(sets, name, draws, experiment.config)
     if len(part) < len(whole):
@@ -287,7 +290,7 @@ def _check_version(
 ) -> None:
     """Raise a DataError with all that is wrong with an anonymised version."""
     problems = Problems()
-    if config.name != "none":  # "none" asks for a twin that is equal to the original
+    if config.name != "none":  # "none" asks for a twin that equals the original
         with noted_each(problems):
             check_twin(original, made, jobs=jobs)
     usable_recordings(made.recordings, problems, jobs=jobs)
@@ -295,7 +298,7 @@ def _check_version(
 
 
 def _differ(first: DataDir, second: DataDir) -> bool:
-    """Return whether any of some recordings has other bytes in two versions."""
+    """Return whether any of the given recordings differs between two versions."""
     for name in spaced(sorted(second.recordings)):
         if first.recordings[name].read_bytes() != second.recordings[name].read_bytes():
             return True

@@ -1,4 +1,4 @@
-"""Words of all speech for attackers that read what a recogniser finds in it.
+"""Recognition of the words in all speech, for attackers that read them.
 
 OUTPUT/asr/<data directory>/text    recognised words, in Kaldi's form
 """
@@ -27,7 +27,7 @@ def recognise_words(experiment: Experiment, sets: Sets) -> None:
     Raises
     ------
     DataError
-        If too few words of the original speech agree with its ``text``, such as words of another language.
+        If too few words of the original speech agree with its ``text``, for example because of another language.
     """
     config = experiment.config
     if not config.recognises_words:
@@ -47,7 +47,7 @@ def recognise_words(experiment: Experiment, sets: Sets) -> None:
                 share = f"{100 * transcripts.agreement:.0f} % of them agree with text"
                 remedy = "leave attacker_settings.content.recognised out, or set utility.recogniser to another one"
                 raise DataError(
-                    f"the words were not understood: {share}", file=original.path, remedy=remedy
+                    f"the speech was not understood: {share}", file=original.path, remedy=remedy
                 )
             for version in sets.versions.get(name, ()):
                 recognition.transcribe(run.below(f"{WORDS}/{version.name}"), version, recogniser)
@@ -61,7 +61,7 @@ def hypotheses_file(directory: DataDir, hypotheses: str) -> Path:
     directory : DataDir
         Trials, original or anonymised.
     hypotheses : str
-        Name of a file in the data directory, or a folder in which each set has one: that of the challenge's toolkit,
+        Name of a file in the data directory, or a folder with a file for each set: the challenge's toolkit's
         ``exp/asr``, with ``libri_test_asr<suffix>/text`` for both sexes, or one with ``libri_test_trials_f/text``.
     """
     folder = Path(hypotheses)
