@@ -106,9 +106,8 @@ def counting_frame(stream: Mp3Stream) -> bytes:
     first = stream.headers[0]
     # no checksum, and the tenth bit rate
     header = bytes([first[0], first[1] | 1, first[2] & 0x0D | 0xA0, first[3]])
-    sides = (
-        (17, 32) if _is_first_version(header) else (9, 17)
-    )  # number of bytes of side information
+    # number of bytes of side information
+    sides = (17, 32) if _is_first_version(header) else (9, 17)
     side = sides[not _is_mono(header)]
     frame = header + bytes(side) + struct.pack(">4sII", b"Info", 1, len(stream.starts))
     return frame.ljust(_frame_size(header), b"\0")
@@ -207,7 +206,6 @@ def _frame_size(header: bytes) -> int:
     padding = header[2] >> 1 & 1
     if _is_first_version(header):
         return 144000 * _KILOBITS_1[bits] // _RATES[rate] + padding
-    halvings = (
-        1 if header[1] & 0x10 else 2
-    )  # the sampling rate is halved in MPEG-2, twice in MPEG-2.5
+    # the sampling rate is halved in MPEG-2, twice in MPEG-2.5
+    halvings = 1 if header[1] & 0x10 else 2
     return 72000 * _KILOBITS_2[bits] // (_RATES[rate] >> halvings) + padding

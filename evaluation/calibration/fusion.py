@@ -58,9 +58,8 @@ from spkbase.work import one_blas_thread
 
 logger = logging.getLogger(__name__)
 
-_DISTINCT = (
-    0.9  # if at least this share of the scores is distinct, equal scores are not a coincidence
-)
+# if at least this share of the scores is distinct, equal scores are not a coincidence
+_DISTINCT = 0.9
 
 
 @one_line

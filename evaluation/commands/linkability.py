@@ -338,9 +338,8 @@ def single_out(
             if known is not None:
                 matching = linkage.singling_out(enrolled, tested, side=known, **options)
                 report[name]["side"] = matching.to_dict()
-        except (
-            DataError
-        ) as error:  # too few speakers have this many utterances; smaller numbers may work
+        # too few speakers have this many utterances; smaller numbers may work
+        except DataError as error:
             failure = error
             logger.warning("no singling out for L = %d: %s", number, error.text)
             report[name] = dict.fromkeys(linkage.REPORTED) | {"notes": [error.text]}

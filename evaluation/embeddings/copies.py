@@ -14,9 +14,8 @@ from evaluation.trials import factorise
 from spkbase.work import chunk_bounds, one_blas_thread
 
 _ROWS = 1 << 13
-_ROUNDED = (
-    7e-3  # exceeds the change of a unit vector by storage as float16, bfloat16 or three decimals
-)
+# exceeds the change of a unit vector by storage as float16, bfloat16 or three decimals
+_ROUNDED = 7e-3
 _EXACT = 1e-7  # exceeds the change by storage as float32
 _SHARE = 0.05  # share of the distance between two recordings of a speaker
 _LEAST_DIMENSIONS = 16  # in fewer dimensions, different recordings may be this close

@@ -57,9 +57,8 @@ class Kernels:
         # its widths are in units of the deviation
         kernels = gaussian_kde(self.scores, self.width / self.scores.std(ddof=1))
         density: NDArray[np.float64] = kernels(values)
-        far = (
-            density < _SMALLEST
-        )  # the density may underflow; logarithms avoid that but take several times as long
+        # the density may underflow; logarithms avoid that but take several times as long
+        far = density < _SMALLEST
         density[far] = 1.0
         logs: NDArray[np.float64] = np.log(density)
         if far.any():

@@ -62,9 +62,8 @@ NOTED = ("short recordings",)
 """Checks of which notes count among the objections too."""
 
 _NO_SPEECH = "no speech"  # name of a check that forbids only a verdict of protection
-_FEW_SPEAKERS = (
-    "number of speakers"  # name of a check, whose warning would contradict the next text
-)
+# name of a check, whose warning would contradict the next text
+_FEW_SPEAKERS = "number of speakers"
 _ENOUGH = "Enough speakers were tested for this verdict: the interval covers at most two of the five levels."
 
 _WITHOUT_SPEECH = (

@@ -59,9 +59,8 @@ for _target, _nontarget in map(str.split, _PAIRS):
     TRUTHS |= {_target: True, _nontarget: False}
 
 _FEWEST = 5  # number of scores that are checked before the others
-_CERTAIN = (
-    0.9  # if at least this share of the scores is distinct, equal scores are not a coincidence
-)
+# if at least this share of the scores is distinct, equal scores are not a coincidence
+_CERTAIN = 0.9
 
 _FEW = 4  # at least this many values of 0 and 1 given with fractions may be labels
 

@@ -506,9 +506,8 @@ def _anonymize(signals: Signals, config: AnonymizerConfig, seed: int) -> Outputs
             results.append(_checked(function(samples, rate, task.utterance, rng)))
         except DataError as error:
             results.append(error)
-        except (
-            Exception
-        ) as error:  # whatever a user's function raises, the other recordings are finished first
+        # whatever a user's function raises, the other recordings are finished first
+        except Exception as error:
             results.append(DataError(f"{type(error).__name__}: {error}"))
     return results
 

@@ -39,9 +39,8 @@ from spkver.backend.scoring import pair_products
 from spkver.backend.transforms import warn_of_few
 from spkver.sidekit import FactorAnalyser
 
-_SINGULAR = (
-    1e-8  # a covariance counts as determined if its correlation matrix has no smaller eigenvalue
-)
+# a covariance counts as determined if its correlation matrix has no smaller eigenvalue
+_SINGULAR = 1e-8
 _CONSTANT = 1e-12  # a smaller share of the variance, within or between speakers, counts as none
 # a standard deviation that is a smaller fraction of the largest of any dimension counts as none
 _SMALL = 1e-10
@@ -286,9 +285,8 @@ def residual_prior(
             "the vectors are all the same: nothing can be learnt from them",
             remedy="extract them again",
         )
-    parts = (
-        np.diag(within)[varies] / total[varies]
-    )  # share of variance within speakers, by dimension
+    # share of variance within speakers, by dimension
+    parts = np.diag(within)[varies] / total[varies]
     if not parts.max() > _CONSTANT:
         same = "the vectors of each speaker are all the same"
         reason = "each speaker has one" if len(speakers) == len(vectors) else same

@@ -91,9 +91,8 @@ _Claim = tuple[str, tuple[int, int]]  # beginning of a trial line, then session 
 DATASET = "simulated_test"
 TRAINING_SET = "simulated_train"
 SEXES = ("f", "m")
-_FIRST_TRAINING = (
-    501  # number of the first training speaker; those before it are enrolled or tested
-)
+# number of the first training speaker; those before it are enrolled or tested
+_FIRST_TRAINING = 501
 _MOST_SPEAKERS = 499  # speakers of a sex and a part
 
 

@@ -40,9 +40,8 @@ _N_FFT = 512
 _FURTHEST = 36  # largest difference of the beginnings in frames (0.58 s)
 _NEAREST = 2
 _ALIKE = 0.55  # other takes of a word by the same speaker reach 0.5
-_LEAST_CHANGE = (
-    6.4  # least mean number of the 64 signs that change; a recording with fewer changes is a tone
-)
+# least mean number of the 64 signs that change; a recording with fewer changes is a tone
+_LEAST_CHANGE = 6.4
 _BLOCK = 500  # number of recordings compared at once
 _LEAST = 1e-20
 

@@ -29,9 +29,8 @@ _GAP = 1.5  # least difference between z and that of every other speaker
 # information of shared words in nats; one word has at most the logarithm of the number of originals, 5.7 for 300
 _NATS = 8.0
 _WORDS = 2.0
-_MAD = (
-    1.4826  # standard deviation of normal numbers, as a multiple of their median absolute deviation
-)
+# standard deviation of normal numbers, as a multiple of their median absolute deviation
+_MAD = 1.4826
 _HUB = 2.0
 _LEVEL = 0.95
 

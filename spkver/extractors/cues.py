@@ -96,9 +96,8 @@ dB below the 95th percentile, counts a second, lengths as natural logarithms of 
 
 _REFERENCE = 100.0  # Hz, reference of pitch
 _SOUND_DB = 35.0  # frames less than this far below the loud frames have sound
-_PAUSE = (
-    15  # at least this many frames without sound are a pause; shorter gaps are parts of consonants
-)
+# at least this many frames without sound are a pause; shorter gaps are parts of consonants
+_PAUSE = 15
 _HOLE = 2  # gaps of up to this many frames do not end a voiced stretch
 _SMOOTHING = 5  # frames over which the envelope is smoothed to find syllables
 _DIP = 2.0  # dB by which the envelope falls between syllables
@@ -109,9 +108,8 @@ _SCALE = 8192.0  # the detector's sample unit is a quarter of a 16-bit step
 _EDGE = 3  # frames next to speech that are skipped because of reverberation
 _LEAST_OF_SESSION = 20  # fewest frames of silence; if there are fewer, the quietest frames are used
 _SHARE = 0.1  # share of all frames that are used when the quietest are taken
-_ABOVE = (
-    10.0  # dB above the quietest tenth of the silence; louder frames are breath or missed speech
-)
+# dB above the quietest tenth of the silence; louder frames are breath or missed speech
+_ABOVE = 10.0
 _FLOOR = 1e-13  # least power, -130 dB
 _FALL = 20.0  # bands this many dB below the highest one are beyond the bandwidth
 # typical values and spreads over recordings, in dB, of the means of the bands and of their deviations
@@ -119,9 +117,8 @@ _MIDDLE = -97.0
 _SPREAD = 14.0
 _DEVIATION = 4.5
 _OF_DEVIATIONS = 1.5
-_FRAMES_OF_SESSION = (
-    8192  # number of frames processed at a time, so that memory does not grow with the recording
-)
+# number of frames processed at a time, so that memory does not grow with the recording
+_FRAMES_OF_SESSION = 8192
 
 _VERSION = 1  # must change whenever the numbers do
 

@@ -24,9 +24,8 @@ _SHIFT = 0.010  # seconds
 # window and shift of the mel spectra, in samples
 _FFT = 400
 _HOP = 160
-_FRAMES = (
-    4096  # number of frames processed at a time, so that memory does not grow with the recording
-)
+# number of frames processed at a time, so that memory does not grow with the recording
+_FRAMES = 4096
 
 
 def kaldi_filterbanks(

@@ -54,9 +54,8 @@ from spkver.extractors.protocol import (
 _COMMAND_BATCH = 256
 
 _ECAPA = "speechbrain/spkrec-ecapa-voxceleb"
-_WESPEAKER = (
-    "git+https://github.com/wenet-e2e/wespeaker.git"  # there is no package of this name on PyPI
-)
+# there is no package of this name on PyPI
+_WESPEAKER = "git+https://github.com/wenet-e2e/wespeaker.git"
 _RATE = 16000
 
 

@@ -56,9 +56,8 @@ _EXAMPLES = {
     "vad": "none",
     "function": "FILE.py:NAME",
 }
-_LEAST_RATE = (
-    6000  # Hz; at rates below about 4000, filters are narrower than the bins of the spectrum
-)
+# Hz; at rates below about 4000, filters are narrower than the bins of the spectrum
+_LEAST_RATE = 6000
 
 # Values of each preset; keys that the user sets override them.
 PRESETS: dict[str, dict[str, object]] = {

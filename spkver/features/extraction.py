@@ -38,9 +38,8 @@ from spkver.features.plp import plp
 from spkver.features.vad import energy_vad, percentile_vad, read_labels, read_rttm, snr_vad
 from spkver.sidekit import SidekitFeatures, read_feature_file, write_feature_file
 
-_PEER_UNIT = (
-    32768.0 / 4
-)  # factor from samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
+# factor from samples in [-1, 1] to the unit of the detector `snr`, 16-bit steps / 4
+_PEER_UNIT = 32768.0 / 4
 
 _ENGINES = {"spkver": mfcc, "librosa": librosa_mfcc, "kaldi": kaldi_mfcc, "plp": plp}
 

@@ -55,18 +55,16 @@ _RATE = 8000
 _CUTOFF = 1500.0  # Hz, cutoff of the low-pass filter: the first harmonics show the period best
 _WINDOW = 0.025  # s, length of the correlated segments
 _TREND = 0.025  # s, length of the moving mean that is removed
-_QUIET = (
-    1e-4  # share of the energy of loud frames (-40 dB); quieter frames do not count as periodic
-)
+# share of the energy of loud frames (-40 dB); quieter frames do not count as periodic
+_QUIET = 1e-4
 _LOUD = 0.95  # quantile of the frames' energies
 _CANDIDATES = 6
 _UNVOICED = 0.5  # strength of the candidate without voice
 _OCTAVE = 0.03  # cost of a lower octave
 _JUMP = 0.35  # cost of an octave between frames
 _SWITCH = 0.14  # cost of a beginning or an end of voice
-_FRAMES = (
-    4096  # number of frames processed at a time, so that memory does not grow with the recording
-)
+# number of frames processed at a time, so that memory does not grow with the recording
+_FRAMES = 4096
 _FFT = 512
 
 
@@ -509,9 +507,8 @@ def _prepared(samples: NDArray[Any], rate: int) -> NDArray[np.float32]:
 
     up, down = Fraction(_RATE, int(rate)).as_integer_ratio()
     taps = signal.firwin(20 * max(up, down) + 1, min(_CUTOFF, rate / 2) / (_RATE * down / 2))
-    peak = (
-        float(np.abs(samples).max()) or 1.0
-    )  # the level does not matter, and float32 ends at 1e38
+    # the level does not matter, and float32 ends at 1e38
+    peak = float(np.abs(samples).max()) or 1.0
     scaled = np.asarray(samples / peak, np.float32)
     resampled: NDArray[Any] = signal.resample_poly(scaled, up, down, window=taps)  # type: ignore[call-overload]
     length = round(_TREND * _RATE) | 1

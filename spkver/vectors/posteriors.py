@@ -50,7 +50,8 @@ _ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3,
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-COLUMNS = 1280  # number of columns of packed matrices in a task if they are small, see `column_bounds`
+# columns of small packed matrices in a task, see `column_bounds`
+COLUMNS = 1280
 WIDE = 480  # number of columns of first-order sums in a task
 PIECE = 32  # number of segments whose matrices are factored in a task
 _TASKS = 16  # fewest tasks for the columns of large packed matrices

@@ -223,8 +223,7 @@ def compared_of(sets: Sets, name: str) -> Compared:
     return Compared(original, twin, recordings, originals, texts, is_made)
 
 
-# --- judgement by names
-# ------------------------------------------------------------------------------------------------
+# --- judgement by names -----------------------------------------------------------------------------------------------
 
 
 def judge_pairs(compared: Compared, evidence: Evidence) -> Pairing:
