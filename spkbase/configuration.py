@@ -309,9 +309,8 @@ def _with_implied(
     try:
         return {**kind.implied(values), **values}
     except ConfigError as error:
-        note(
-            error, error.text.split()[0]
-        )  # the error of a dataclass begins with the key that it refuses
+        # the error of a dataclass begins with the key that it refuses
+        note(error, error.text.split()[0])
         return values
 
 

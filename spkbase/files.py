@@ -77,9 +77,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     whole
     """
     path = Path(path)
-    temporary = temporary_name(
-        path, path.suffix
-    )  # keep the suffix, by which writers choose the format
+    # keep the suffix, by which writers choose the format
+    temporary = temporary_name(path, path.suffix)
     with disk_errors(path, temporary):
         if path.exists() and not (path.is_file() or path.is_dir()):
             remedy = "give the path of a file"

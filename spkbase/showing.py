@@ -39,9 +39,8 @@ _ESCAPES = {
 }
 # parts of a cell that a narrow table puts on the next line in small type: units, intervals, p-values
 _BREAK = re.compile(r" (?=\[|\(|minus |at )|, (?=p )")
-_MINUS = re.compile(
-    r"(?<![^\[ ])-(?=\d|inf)"
-)  # minus sign of a number, which TeX must set in mathematics
+# minus sign of a number, which TeX must set in mathematics
+_MINUS = re.compile(r"(?<![^\[ ])-(?=\d|inf)")
 
 _FEW = 4
 _ROWS = 50  # rows of a printed table

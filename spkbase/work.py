@@ -287,9 +287,8 @@ def _map_on_dask(
     # as bytes: functions of a script are sent whole, and the scheduler need not import the modules of workers
     task = partial(_unpickled, cloudpickle.dumps(partial(_task, str(Path.cwd()), function)))
     submit = partial(client.get_executor(pure=False).submit, task)
-    size = max(
-        64, _SLICE * sum(client.nthreads().values())
-    )  # leaves room for workers that join later
+    # leaves room for workers that join later
+    size = max(64, _SLICE * sum(client.nthreads().values()))
     try:
         for future in _in_slices(
             lambda part: list(map(submit, part)), map(cloudpickle.dumps, items), size

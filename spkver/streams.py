@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-_HEADER = re.compile(
-    rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]..", re.DOTALL
-)  # header of a frame of layer III
+# header of a frame of layer III
+_HEADER = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]..", re.DOTALL)
 _KILOBITS_1 = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _KILOBITS_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _RATES = (44100, 48000, 32000)

@@ -180,9 +180,8 @@ class Calibration:
             spread = high - low
             floor = low - spread
             if low > 0:
-                floor = max(
-                    floor, low * low / high
-                )  # as far below, in ratio, as the range of training reaches
+                # as far below, in ratio, as the range of training reaches
+                floor = max(floor, low * low / high)
             n_beyond = int(((numbers < floor) | (numbers > high + spread)).sum())
             if spread > 0 and 2 * n_beyond > len(numbers):
                 text = (

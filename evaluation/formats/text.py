@@ -100,9 +100,8 @@ KEYS: dict[str, Layout] = {
 _WORDS = {"speechbrain": ("1", "0"), "voxceleb": ("1", "0")}
 _DOTTED = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?$|[-+]?inf(inity)?$", re.IGNORECASE)
 _LINES_TO_DETECT = 1000
-_BLANKS = bytes.maketrans(
-    b"\t\r\x0b\x0c", b"    "
-)  # together with the line end, the separators of bytes.split()
+# together with the line end, the separators of bytes.split()
+_BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
 _REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
 _APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # `write_table` writes it before a formula

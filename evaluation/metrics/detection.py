@@ -495,9 +495,8 @@ def act_dcf(
     >>> act_dcf([0.5, 2.0, 3.0, 4.0], [-1.0, 0.0, 1.0, -2.0], p_target=0.5)
     0.5
     """
-    from evaluation.metrics.calibration import (
-        sort_ratios,
-    )  # imported here, because it imports this module
+    # imported here, because it imports this module
+    from evaluation.metrics.calibration import sort_ratios
 
     scores = sort_ratios(target, nontarget, labels)
     costs = []

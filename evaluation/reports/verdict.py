@@ -66,10 +66,8 @@ _NO_SPEECH = "no speech"  # name of a check that forbids only a verdict of prote
 _FEW_SPEAKERS = "number of speakers"
 _ENOUGH = "Enough speakers were tested for this verdict: the interval covers at most two of the five levels."
 
-_WITHOUT_SPEECH = (
-    "properties",
-    "session",
-)  # names of attackers that compare properties of files or noise
+# names of attackers that compare properties of files or noise
+_WITHOUT_SPEECH = ("properties", "session")
 _HARDLY = 0.4  # at this rate or above, recordings are hardly distinguishable without their speech
 
 

@@ -168,9 +168,8 @@ def rate_where(n_errors: int, n_units: int, n_trials: int, share: float) -> floa
         at = (scaled + np.sqrt(OF_SPEAKERS) * effects) / np.sqrt(1 - OF_SPEAKERS)
         failing = log_ndtr(at)
         passing = log_ndtr(-at)
-        every = np.ones(
-            1
-        )  # distribution of the errors of all speakers, convolved by repeated squaring
+        # distribution of the errors of all speakers, convolved by repeated squaring
+        every = np.ones(1)
         for errors, others, ways, speakers in parts:
             power = np.exp(ways + errors * failing + others * passing) @ weights
             while speakers:
@@ -406,9 +405,8 @@ def interval(
     resampled = np.asarray(resampled, np.float64)
     resampled = resampled[~np.isnan(resampled)]
     usual = _usual_interval(value, resampled, method, n_units, n_trials, level, widening)
-    usual = replace(
-        usual, low=min(usual.low, value), high=max(usual.high, value)
-    )  # NaN ends stay NaN
+    # NaN ends stay NaN
+    usual = replace(usual, low=min(usual.low, value), high=max(usual.high, value))
     if not (method.of_errors and n_trials) or not 0 <= value < 0.5 or len(resampled) < 2:
         return usual
     variance = float(resampled.var(ddof=1)) * n_units / (n_units - 1)

@@ -663,8 +663,7 @@ def _voice_quality(
     smoothing = np.float32(1 / (0.02 * SAMPLE_RATE))
     envelope = lfilter([smoothing], np.array([1, smoothing - 1], np.float32), np.abs(speech))
     noise = random.standard_normal(len(speech), np.float32)
-    noise[1:] -= (
-        np.float32(0.9) * noise[:-1]
-    )  # aspiration has higher frequencies than the voice's own spectrum
+    # aspiration has higher frequencies than the voice's own spectrum
+    noise[1:] -= np.float32(0.9) * noise[:-1]
     speech = speech + np.float32(10 ** ((voice.breath + session.breath) / 20)) * envelope * noise
     return tilt(speech, voice.tilt + session.tilt)

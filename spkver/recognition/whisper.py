@@ -40,9 +40,8 @@ _DECODING = {
     "without_timestamps": True,
 }
 _NEEDED = ("config.json", "tokenizer.json")
-_NO_WORDS = frozenset(
-    "0123456789%$£€"
-)  # characters that numbers contain; numbers are spelled out instead
+# characters that numbers contain; numbers are spelled out instead
+_NO_WORDS = frozenset("0123456789%$£€")
 
 
 def whisper_weights(path: str = "") -> Path:

@@ -110,9 +110,8 @@ def given_files(
                     name: _stat_file(key, name, idmap, config) for name, idmap in maps.items()
                 }
                 continue
-            files[key] = Path(
-                given
-            )  # vectors are read together with the chains, which depend on their dimension
+            # vectors are read together with the chains, which depend on their dimension
+            files[key] = Path(given)
             if key.startswith("machines"):
                 machine_files(files[key], sorted(set(maps["enroll"].models)))
     if config.given.statistics is not None and config.ubm.file is None:

@@ -61,11 +61,8 @@ FEW_TRAINING_SPEAKERS = 100
 # kinds of attackers
 _NO_SPEECH = ("properties", "session")
 _FUSION_WITH_WORDS = "fusion with words"
-_NO_VOICE = (
-    *_NO_SPEECH,
-    "content",
-    _FUSION_WITH_WORDS,
-)  # attackers that do not judge by the voice alone
+# attackers that do not judge by the voice alone
+_NO_VOICE = (*_NO_SPEECH, "content", _FUSION_WITH_WORDS)
 _NO_VOICE_PRINT = (*_NO_VOICE, "prosody", "durations", "fusion")
 # the fewest speakers for which the coverage of all intervals was measured (docs/uncertainty.md)
 _FEW_SPEAKERS = 20

@@ -329,9 +329,8 @@ def test_the_wording_follows_the_worst_list_and_the_worse_of_open_and_closed_set
     text = page(0.016, f=0.35, m=0.35, all=0.336)
     assert " Very weak protection " in text
     assert "is one of the enrolled (closed set)" in text.replace("\N{NO-BREAK SPACE}", " ")
-    assert (
-        " 1.6 % of decisions are wrong (equal error rate) on d," in text
-    )  # the first screen has one rate
+    # the first screen has one rate
+    assert " 1.6 % of decisions are wrong (equal error rate) on d," in text
     assert "33.6" not in text[: text.index("The verdict in detail")]
     assert "the strongest attacker is wrong in 1 of 62 decisions" in text
     assert "enrolled (closed set)" not in page(0.5, f=0.35, m=0.35, all=0.336)
