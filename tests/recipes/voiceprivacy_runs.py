@@ -24,14 +24,14 @@ STRANGERS = {"f": ("f005",), "m": ("m004",)}
 TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
 RESAMPLES = 8
 SETTINGS = {
-    # what runs by default depends on the machine
+    # the default attackers depend on the machine
     "attackers": "[gmm-ubm,supervector-cosine]",
     "attacker_settings.all.ubm.components": 4,
     "evaluation.resamples": RESAMPLES,
     "anonymizer.training_draws": 1,
     "anonymizer.trial_draws": 1,
     "anonymizer.enrolment_draws": 1,
-    # words of twins are not recognised, whatever is installed
+    # words of twins are not recognised, even if a recogniser is installed
     "utility.recogniser": "whisper:none",
 }
 
