@@ -23,8 +23,8 @@ settings.register_profile(
 settings.register_profile("many", settings.get_profile("spkver"), max_examples=300)
 settings.load_profile("spkver")
 
-# A shell starts its background jobs with Ctrl-C ignored, and commands leave it so: tests of Ctrl-C need it as it is
-# in the foreground, however the tests were started. Processes that they start inherit it.
+# A shell starts its background jobs with Ctrl-C ignored, and commands keep this: tests of Ctrl-C need the setting
+# of the foreground, however the tests were started. Processes that they start inherit it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

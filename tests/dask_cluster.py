@@ -20,7 +20,7 @@ _IDLE = {
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "5s",
     "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "False",
 }
-# Run a module that ends when the tests do, even those that were killed and can tell nobody: they hold its input open.
+# Run a module that ends when the tests do, even if they are killed and cannot report it: they hold its input open.
 _TIED = """
 import os, runpy, signal, sys, threading
 
@@ -54,7 +54,7 @@ class DaskCluster:
             name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
         }
         self.environment |= _IDLE | settings
-        self.environment["PYTHONPATH"] = str(_ROOT)  # the code under test, whatever is installed
+        self.environment["PYTHONPATH"] = str(_ROOT)  # the code under test, not an installed version
         self.workers: list[subprocess.Popen] = []
         address_file = folder / "scheduler.json"
         options = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0"]
@@ -111,7 +111,7 @@ class DaskCluster:
         for process in (*self.workers, self.scheduler):
             process.kill()
         for process in (*self.workers, self.scheduler):
-            process.communicate()  # waits, and closes its input
+            process.communicate()  # closes its input and waits
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen:
         with (self.folder / f"{kind}.log").open("ab") as log:

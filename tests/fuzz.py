@@ -292,7 +292,7 @@ def input_of(name: str, number: int, folders: list[Folder]) -> Folder:
     return {**folder, file: damage(chance, raw)}
 
 
-# --- the watch -------------------------------------------------------------------------------------------------------
+# --- watching the process --------------------------------------------------------------------------------------------
 
 _FORBIDDEN = {
     *(
@@ -356,7 +356,7 @@ def try_inputs(parser: Parser, name: str, first: int, last: int) -> dict[str, in
             sys.stderr.flush()
             os.chdir(home)
             signal.alarm(SECONDS)
-            # what is loaded when it is needed is loaded first
+            # modules that are otherwise loaded on demand are loaded first
             _seen = [] if number >= len(folders) else None
             try:
                 parser.read(Path(home) / next(iter(content)))

@@ -24,7 +24,7 @@ def random_campplus(seed: int, *, size: int = 5) -> dict[str, np.ndarray]:
         state[f"{name}.running_mean"] = rng.normal(0, 0.3, channels).astype(np.float32)
         state[f"{name}.running_var"] = rng.uniform(0.5, 2, channels).astype(np.float32)
         if affine:
-            # some are below 0
+            # some activations are below 0
             state[f"{name}.weight"] = rng.normal(1, 0.4, channels).astype(np.float32)
             state[f"{name}.bias"] = rng.normal(0, 0.3, channels).astype(np.float32)
 

@@ -44,7 +44,7 @@ NUMERICAL = (
     ),
     *("test_chain_golden", "test_filterbanks", "test_adapted"),
 )
-# what NumPy calls instructions beyond those of Haswell, and beyond those of Prescott; the names changed with NumPy 2.4
+# NumPy's names of instructions beyond those of Haswell, and beyond those of Prescott; they changed with NumPy 2.4
 AVX512 = (
     "X86_V4",
     "AVX512_ICL",

@@ -245,7 +245,7 @@ def test_cmvn_only_centres_constant_features(value, count, dtype):
 @constant_inputs
 @pytest.mark.parametrize("count", [1, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_frames_of_one_energy_are_all_speech(value, count, dtype):
+def test_frames_with_equal_energy_are_all_speech(value, count, dtype):
     assert energy_vad(np.full(count, value, dtype)).all()
 
 

@@ -19,7 +19,7 @@ PYTHON = "Programming Language :: Python :: 3."
 
 
 def read_yaml(name):
-    """Return a YAML file as texts, so that the key `on` stays a word and 3.10 is no number."""
+    """Return a YAML file as texts, so that the key `on` stays a word and 3.10 is not a number."""
     return yaml.load((ROOT / name).read_text("utf-8"), yaml.BaseLoader)
 
 
@@ -112,7 +112,7 @@ def test_hooks_run_the_linters_of_the_makefile():
     assert linters == called
 
 
-def test_hooks_of_others_have_a_fixed_version():
+def test_third_party_hooks_have_a_fixed_version():
     others = [repository for repository in HOOKS if repository["repo"] != "local"]
     assert others
     for repository in others:

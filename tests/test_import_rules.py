@@ -188,7 +188,7 @@ FACES = [
 
 
 @pytest.mark.parametrize("path", FACES, ids=name_of)
-def test_faces_export_every_public_name(path):
+def test_packages_export_every_public_name(path):
     """Type checkers of users take only what ``__all__`` names."""
     imported, exported = set(), set()
     for node in ast.parse(path.read_text()).body:

@@ -46,7 +46,7 @@ for number, cell in enumerate(json.load(open(sys.argv[1], encoding="utf-8"))["ce
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_are_small_and_hold_their_outputs(path):
+def test_notebooks_are_small_and_contain_their_outputs(path):
     """A code host shows them as they are: all cells were run in order, without warnings or paths of a machine."""
     assert path.stat().st_size < LARGEST
     content = json.loads(path.read_text(encoding="utf-8"))

@@ -323,7 +323,7 @@ def test_the_container_runs(tmp_path):
 
 
 def works(builder):
-    """Whether it is installed, and its engine, if it needs one, runs."""
+    """Whether the tool is installed and its engine, if it needs one, runs."""
     return (
         shutil.which(builder)
         and not subprocess.run([builder, "info"], capture_output=True, check=False).returncode
@@ -366,7 +366,7 @@ def test_equal_sources_give_equal_source_distributions(tmp_path):
         assert archive.extractfile("spkver-1/a").read() == b"contents of a"
 
 
-def test_metadata_answer_what_people_look_for():
+def test_metadata_describe_the_project():
     """Questions of public forums: PLDA of Kaldi in Python, text-dependent verification, singling out."""
     parser = ConfigParser()
     parser.read(ROOT / "setup.cfg")

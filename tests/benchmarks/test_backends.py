@@ -56,7 +56,7 @@ def test_session_compensation_lowers_the_error_rate_and_gets_a_star(condition):
     assert outcomes[LDA].differs == dict.fromkeys(
         ("eer.rocch", "min_cllr", "cllr", "calibrated"), True
     )
-    assert not outcomes["centre,length"].differs["eer.rocch"]  # their mean is 0 as it is
+    assert not outcomes["centre,length"].differs["eer.rocch"]  # their mean is already 0
     found = outcomes[LDA].intervals
     assert found["min_cllr"].value < found["calibrated"].value < found["cllr"].value
     assert condition.enrolled() == 3
@@ -121,7 +121,7 @@ def test_the_table_has_every_condition_of_the_challenge(tmp_path, capsys):
         "lazy-informed",
         "semi-informed",
     ]
-    # speakers of the two draws are others: only those who enrol and are tested in one of them are found
+    # the two draws have different speakers: only those who are enrolled and tested in the same draw are found
     assert plda[0] < 25 > plda[3]
     assert plda[1] > 30
     assert cosine[2] == cosine[3]  # the cosine alone learns nothing of the background

@@ -41,7 +41,7 @@ def test_layout_reads_as_rsr2015(source, tmp_path):
     assert (len(lists.ubm), len(lists.enrolment), len(lists.test)) == (730, 690, 920)
     assert (int(lists.key.is_target.sum()), int((~lists.key.is_target).sum())) == (920, 20240)
     samples, _ = soundfile.read(lists.recordings["m003/m003_03_010"], dtype="int16")
-    assert samples[0] == 6  # the third background speaker is the corpus's sixth
+    assert samples[0] == 6  # the third background speaker is the sixth in the corpus
 
 
 def test_missing_recordings_are_named_and_no_files_remain(source, tmp_path):

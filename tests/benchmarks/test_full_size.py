@@ -26,7 +26,7 @@ def test_a_part_of_the_corpus_has_lists_of_matching_size(tmp_path):
             (corpus / "sph/male" / speaker / name).touch()
     (corpus / SIMULATION_RECORD).write_text("{}")
     link_part(corpus, tmp_path / "part", 1)
-    lists = read_rsr2015(tmp_path / "part")  # a 30th of the protocol
+    lists = read_rsr2015(tmp_path / "part")  # one thirtieth of the protocol
     assert all(path.resolve().is_relative_to(corpus) for path in lists.recordings.values())
     found = (
         len(lists.recordings),

@@ -83,7 +83,7 @@ def test_the_tables_show_each_attacker_at_its_level(folder, monkeypatch, capsys)
     )
     assert found["original", "vectors:"][1] < 2
     assert found["ignorant", "vectors:"][1] > 25
-    # the rotation is found from the pairs, the shift of the trials by their own mean alone
+    # the rotation is found from the pairs, the shift of the trials only from their own mean
     assert found["lazy-informed", "orthogonal map, original enrolment, own means, cosine"] == (
         "inverting",
         0.0,

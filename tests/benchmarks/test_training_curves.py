@@ -23,7 +23,7 @@ from spkver.datadir import DataDir, write_datadir
         ("251x2+:20@1", Cell(251, 2, True, 20, 1)),
     ],
 )
-def test_cells_are_read_as_they_are_written(text, expected):
+def test_cells_are_read_as_written(text, expected):
     assert parse_cell(text) == expected
     assert expected.name == text
 

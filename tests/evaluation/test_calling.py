@@ -60,7 +60,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", METRICS)
-def test_metrics_give_the_same_in_every_form(name, form):
+def test_metrics_are_equal_for_every_form_of_input(name, form):
     given, named = FORMS[form]
     found = METRICS[name](*given, **named)
     expected = METRICS[name](VALUES[TRUTH], VALUES[~TRUTH])
@@ -74,7 +74,7 @@ PLOTS = (
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_plots_draw_the_same_in_every_form(plot):
+def test_plots_are_equal_for_every_form_of_input(plot):
     def lines(*given, **named):
         return [line.get_xydata().tolist() for line in plot(*given, **named).axes[0].lines]
 
@@ -89,7 +89,7 @@ def test_plots_draw_the_same_in_every_form(plot):
     assert lines({"scores": FRAME["a"]}, labels=FRAME["label"]) == expected
 
 
-def test_comparisons_give_the_same_in_every_form():
+def test_comparisons_are_equal_for_every_form_of_input():
     settings = {"resamples": 50, "metrics": ["eer", "min_dcf.0.02", "cllr"]}
     by_row = [
         ev.compare({"a": VALUES, "b": OTHER}, labels=TRUTH, speakers=SPEAKERS, **settings),
@@ -135,7 +135,7 @@ MISUSE = {
         lambda: ev.compare({"a": VALUES}, TRUTH),
         "trials without ids need the speaker",
     ),
-    "frame without scores": (lambda: ev.compare(FRAME), "expected columns of scores among"),
+    "frame without scores": (lambda: ev.compare(FRAME), "expected columns of scores out of"),
     "unknown column": (
         lambda: ev.compare(FRAME, scores=["a"], label="truth", speakers="-"),
         "no column 'truth' for label",
@@ -148,7 +148,7 @@ MISUSE = {
 
 
 @pytest.mark.parametrize("case", MISUSE)
-def test_what_does_not_go_together_is_refused(case):
+def test_incompatible_inputs_are_refused(case):
     call, says = MISUSE[case]
     with pytest.raises(DataError, match=says):
         call()
@@ -210,7 +210,7 @@ def test_evaluations_are_read_by_number_and_by_name():
         float(result.min_dcf)
 
 
-def test_the_interface_that_three_users_wanted_works():
+def test_the_interface_requested_by_users_works():
     """What they wrote down before they knew ours, as far as it is about scores."""
     frame = FRAME.drop(columns=["model", "segment"]).assign(speaker=SPEAKERS)
     assert ev.eer(VALUES, labels=TRUTH) == ev.eer(VALUES[TRUTH], VALUES[~TRUTH])

@@ -100,7 +100,7 @@ def test_metrics_warn_once_of_reversed_and_equal_scores(metric, caplog):
         "all scores are equal: a broken system, not privacy"
     ]
     caplog.clear()
-    metric(ev.sort_scores(-target, -nontarget))  # as in a resample
+    metric(ev.sort_scores(-target, -nontarget))  # as resampling calls it
     assert not caplog.records
 
 
@@ -203,7 +203,7 @@ MISUSES = {
     ),
     "speakers by number": (
         lambda: ev.evaluate(scores(VALUES), KEY, speakers=3),
-        "a function of the id or a sign",
+        "a function of the id or a separator",
     ),
     "sign not there": (
         lambda: ev.compare({"a": scores(VALUES)}, KEY, speakers="/"),

@@ -78,7 +78,7 @@ def options(output):
     return ["--year", "2024", "--jobs", "1", "--no-utility", "-o", output, *settings]
 
 
-def test_folders_as_shipped_give_block_rank_archive_and_check(shipped, tmp_path):
+def test_folders_as_delivered_give_report_rank_archive_and_check(shipped, tmp_path):
     """Without any setting but the attacker's, which must finish in seconds."""
     done = invoke(shipped, *options(tmp_path / "mine"))
     assert done.exit_code == 0, done.output

@@ -99,7 +99,7 @@ def test_speech_anonymised_elsewhere_is_compared_by_the_printed_command(corpus, 
         (("--anonymised", "B3=nowhere"), "nowhere"),
     ],
 )
-def test_options_that_cannot_be_meant_are_refused(corpus, tmp_path, options, message):
+def test_options_that_make_no_sense_are_refused(corpus, tmp_path, options, message):
     outcome = run(corpus, tmp_path / "out", *options)
     assert outcome.exit_code != 0
     assert message in outcome.output
@@ -119,10 +119,10 @@ def test_a_tested_speaker_who_is_not_enrolled_is_named(corpus, tmp_path):
     (corpus / "few.tsv").write_text("".join(lines[:-2]))
     outcome = run(corpus, tmp_path / "out", enroll="few.tsv")
     assert outcome.exit_code != 0
-    assert "1 speakers are not in the list of enrolment: person4" in outcome.output
+    assert "1 speakers are not in the enrolment list: person4" in outcome.output
 
 
-def test_speakers_of_another_order_raise_a_warning(corpus, tmp_path):
+def test_speakers_in_another_order_raise_a_warning(corpus, tmp_path):
     lines = []
     for line in (corpus / "A.tsv").read_text().splitlines():
         speaker, path = line.split("\t")
@@ -137,10 +137,10 @@ def test_speakers_of_another_order_raise_a_warning(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("utterances", ["0", "1,-3", "1;3", "all,some", ""])
-def test_numbers_of_utterances_that_are_none_are_refused(corpus, tmp_path, utterances):
+def test_invalid_numbers_of_utterances_are_refused(corpus, tmp_path, utterances):
     outcome = run(corpus, tmp_path / "out", utterances=utterances)
     assert outcome.exit_code != 0
-    assert "expected numbers and all, such as 1,3,5" in outcome.output
+    assert "expected numbers or all, such as 1,3,5" in outcome.output
 
 
 @pytest.mark.parametrize("enroll", ["B.tsv", "A_and_B.tsv"])
@@ -149,7 +149,7 @@ def test_a_recording_on_both_sides_is_refused(corpus, tmp_path, enroll):
     (corpus / "A_and_B.tsv").write_text(both)
     outcome = run(corpus, tmp_path / "out", enroll=enroll)
     assert outcome.exit_code != 0
-    assert "10 recordings are in the list of enrolment too" in outcome.output
+    assert "10 recordings are also in the enrolment list" in outcome.output
 
 
 def test_a_clip_that_the_anonymiser_left_out_is_named(corpus, tmp_path):

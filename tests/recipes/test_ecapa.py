@@ -67,7 +67,7 @@ def test_onnxruntime_gives_the_vectors_of_the_best_network(speech, tmp_path, set
     assert not (folder / "unfinished.pt").exists()
 
 
-def test_training_goes_on_after_a_kill_with_the_same_result(speech, tmp_path):
+def test_training_continues_after_a_kill_with_the_same_result(speech, tmp_path):
     class Killed(BaseException):
         pass
 
@@ -85,13 +85,13 @@ def test_training_goes_on_after_a_kill_with_the_same_result(speech, tmp_path):
     assert whole["held_out_eer"] == killed["held_out_eer"]
 
 
-def test_a_training_ends_when_its_time_is_over(speech, tmp_path):
+def test_training_ends_when_its_time_is_over(speech, tmp_path):
     trained(speech, tmp_path / "network", steps=100000, minutes=0.02, judged=100000)
     record = json.loads((tmp_path / "network/training.json").read_text())
     assert 0 < max(map(int, record["held_out_eer"])) < 1000
 
 
-def test_a_network_starts_with_given_weights(speech, tmp_path):
+def test_a_network_starts_from_given_weights(speech, tmp_path):
     trained(speech, tmp_path / "first")
     told = []
     weights = str(tmp_path / "first/network.pt")

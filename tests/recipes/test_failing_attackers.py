@@ -17,7 +17,7 @@ from test_interrupts import hear, processes, wait_for
 pytestmark = pytest.mark.whole
 
 RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "voiceprivacy" / "run.py"
-LIMIT = 10.0  # seconds; whoever hangs, hangs for long
+LIMIT = 10.0  # seconds; an attacker that hangs does so for longer
 PLACES = "{training} {enrolment} {tested} {trials} {scores} {work}"
 HEAD = """
 import os, signal, subprocess, sys, time
@@ -35,8 +35,8 @@ OWN = (
 FUNCTIONS = {
     "raises": ("raise RuntimeError('no luck')", "RuntimeError: no luck"),
     "nan": ("return [float('nan')] * len(trials)", "not a number"),
-    "few": ("return [0.0]", r"expected \d+ scores, one a trial, got shape \(1,\)"),
-    "many": ("return np.zeros(len(trials) + 1)", r"expected \d+ scores, one a trial"),
+    "few": ("return [0.0]", r"expected \d+ scores, one per trial, got shape \(1,\)"),
+    "many": ("return np.zeros(len(trials) + 1)", r"expected \d+ scores, one per trial"),
     "nothing": ("return None", "expected"),
     "hangs": ("time.sleep(3600)", "the time limit"),
     "dies": ("os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
@@ -130,7 +130,7 @@ def test_failing_attackers_are_omitted_and_all_others_finish(layout, tmp_path):
     names = (*QUICK, *OF_MEN)
     outcome = run(layout, tmp_path / "out", zoo(tmp_path, *names), page=True)
     check_told(tmp_path / "out", outcome, names)
-    # who has hung once is not asked again
+    # an attacker that has hung once is not called again
     assert len((tmp_path / "com-hangs.sh.asked").read_text()) == 1
     assert (
         "ends learns again: its process ended while it scored"

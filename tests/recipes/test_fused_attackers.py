@@ -83,7 +83,7 @@ def test_every_condition_has_the_fusion_as_a_further_attacker(results):
 
 
 def test_informative_members_get_weight_and_random_ones_none(results, output):
-    assert len(results["fusions"]) == 2  # learnt from original, and from anonymised speech
+    assert len(results["fusions"]) == 2  # one learnt from original, one from anonymised speech
     for fusion in results["fusions"]:
         weights = fusion["weights"]["weights"]
         assert set(weights) == {"gmm-ubm", "knows", "guesses"}
@@ -198,7 +198,7 @@ def test_a_fusion_without_members_is_reported(layout, tmp_path, output):
     }
     refused(
         run_recipe(layout, tmp_path / "out", **chosen, evaluation__resamples=0),
-        "has no attacker to fuse",
+        "has no attackers to fuse",
     )
     assert (tmp_path / "out/results.json").exists()
 

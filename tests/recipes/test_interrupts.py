@@ -36,7 +36,7 @@ def processes(session=None):
                 fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
                 if session in (None, int(fields[3])) and fields[0] != "Z":
                     found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
-            except OSError:  # it ended just now
+            except OSError:  # the process has just ended
                 continue
     return found
 
@@ -142,7 +142,7 @@ def test_a_killed_run_started_again_gives_the_same_bits(tmp_path, page, times, s
     seconds = time.monotonic() - began
     moments, kills, output = random.Random(times), 0, tmp_path / "out"
     while kills < times:
-        # later and later: what is unfinished begins anew
+        # later and later: an unfinished stage begins anew
         moment = moments.uniform(0, seconds / 2) * 1.1**kills
         if killed(page, corpus, output, moment, settings):
             kills += 1

@@ -25,7 +25,7 @@ def said(monkeypatch):
 
     def voice(text, pace):
         said.append((text, pace))
-        # a second a word
+        # one second for each word
         return np.sin(np.arange(round(22050 * len(text.split()) / pace)) / 9), 22050
 
     def write(samples):
@@ -42,7 +42,7 @@ def test_only_the_text_is_spoken_and_the_duration_is_kept_on_request(said, rate,
     samples, rng = np.ones(5 * rate, np.float32), np.random.default_rng(0)
     made = recipe.speak_words(samples, rate, "u", rng, voice=voice, timed=timed)
     assert len(made) == pytest.approx(seconds * rate, abs=2)
-    # brackets are commands to Piper
+    # Piper takes brackets for commands
     assert {" ".join(text.split()) for text, _ in texts} == {"One, two"}
     if timed:
         assert len(made) == len(samples)

@@ -74,7 +74,7 @@ def test_missing_lists_are_made_from_the_corpus(recipe, tiny, finished, task, tm
 
 
 GOOD = "m001 m001/m001_01_001"
-BAD_LISTS = {  # which list, its lines, what is said
+BAD_LISTS = {  # which list, its lines, the message
     "none": ("", [], "task: holds none of the lists"),
     "other sex": (
         "ubm_list",
@@ -122,7 +122,7 @@ def test_bad_lists_are_reported_with_their_line(recipe, tiny, task, tmp_path, na
     assert not (tmp_path / "out/features.h5").exists(), "before any long step"
 
 
-# --- stages that are done already -----------------------------------------------------------------------------------
+# --- stages that are already done -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_statistics_of_sidekit_are_used(recipe, tiny, finished, sidekit, tmp_pat
     assert outcome.status == 0, outcome.err
     assert not (output / "features.h5").exists(), "nothing asks for the audio"
     assert (output / "data/stat_test.h5").exists()
-    # the mixture is stored by its precisions, which round
+    # the mixture is stored by its precisions, which are rounded
     scores_like(output, finished, "svm-gmm-nap", 2e-3)
     assert made(recipe(tiny, output, **settings).err) == set()
 

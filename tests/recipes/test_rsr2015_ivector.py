@@ -124,7 +124,7 @@ def test_bits_do_not_depend_on_jobs(recipe, tiny, finished, tmp_path):
     assert datasets(tmp_path / "out") == datasets(finished)
 
 
-# --- vectors that are ready ------------------------------------------------------------------------------------------
+# --- vectors supplied by the user -----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def test_part_3_runs_with_default_settings(recipe, corpora, tmp_path):
     assert made(again.err) == set()
 
 
-def test_a_system_without_prompts_scores_each_pair_once(recipe, corpora, tmp_path):
+def test_a_system_that_ignores_prompts_scores_each_pair_once(recipe, corpora, tmp_path):
     """The wrong text changes no score, and the right one has the score that it has without wrong ones."""
     for folder, settings in (("some", {}), ("all", {"trials__nontarget": ALL_TYPES})):
         assert recipe(corpora[3], tmp_path / folder, part=3, **settings, **FEW).status == 0

@@ -262,7 +262,7 @@ def test_results_and_table_contain_privacy_metrics(recipe, tiny, output):
         assert 0 <= found.metric("zebra.population").value <= 0.7214
 
 
-# --- some stages alone, and what `spkver status` says ---------------------------------------------------------------
+# --- single stages, and the output of `spkver status` ----------------------------------------------------------------
 
 
 def status(output):
@@ -317,14 +317,14 @@ def test_until_accepts_the_beginning_of_a_stage_name(recipe, tiny, output):
 def test_unknown_stages_are_refused(recipe, tiny, tmp_path, limit):
     outcome = recipe(tiny, tmp_path, limit, "statistics of all", nap__rank=0)
     expected = "features, ubm, statistics of enroll(.|\n)*report$"
-    refused(outcome, f"{limit} statistics of all is no stage: expected one of {expected}")
+    refused(outcome, f"{limit} statistics of all is not a stage: expected one of {expected}")
     assert made(outcome.err) == set()
     assert not leftovers(tmp_path)
 
 
 def stages_expected(outcome):
     """Names of stages in the error of a recipe."""
-    return re.search("is no stage: expected one of (.*)", outcome.err)[1].split(", ")
+    return re.search("is not a stage: expected one of (.*)", outcome.err)[1].split(", ")
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "prepare"])

@@ -80,7 +80,7 @@ def test_the_example_of_the_page_is_short_and_trained_once_for_each_training_set
     assert len(re.findall(r"trained-mlp: 3 of 3 rounds, held-out EER 0\.\d+", log)) == 2
 
 
-def test_results_say_how_networks_were_trained(layout, tmp_path):
+def test_results_describe_how_networks_were_trained(layout, tmp_path):
     file = tmp_path / "own.py"
     record = {"held_out_eer": {"0": 0.4, "8": 0.1, "16": 0.2}, "steps": 8, "speakers": 3, "rate": 1}
     written = f"(folder / 'training.json').write_text({json.dumps(record)!r})"
@@ -101,7 +101,7 @@ def test_results_say_how_networks_were_trained(layout, tmp_path):
         assert (network["eer_before"], network["eer_after"], network["seed"]) == (0.4, 0.1, 0)
 
 
-def test_a_record_of_another_form_is_the_trainer_s_error(layout, tmp_path):
+def test_a_record_of_another_form_is_an_error_of_the_trainer(layout, tmp_path):
     file = tmp_path / "own.py"
     written = "(folder / 'training.json').write_text('[1]')"
     file.write_text(KILLED.replace("    calls =", f"    {written}\n    calls ="))

@@ -64,7 +64,7 @@ def scores_of(output, one):
     return align(read_scores(output / one["scores"]), read_key(output / one["key"]))
 
 
-# --- what is there --------------------------------------------------------------------------------
+# --- files of a run -------------------------------------------------------------------------------
 
 
 def test_every_condition_appears_once_with_its_files_and_trial_counts(results, output):
@@ -182,7 +182,7 @@ def test_the_speakers_are_the_enrolled_ones(results, output):
     )
 
 
-# --- what is shown with the numbers
+# --- notes shown with the numbers
 
 
 def test_worst_cases_and_ranks_equal_those_of_the_written_scores(results, output):
@@ -234,7 +234,7 @@ def test_summary_and_verdict_contain_the_interval_of_the_minimum(results, output
         assert row["minimum_over_scenarios"] == json.loads(json.dumps(over))
         assert over["high"] <= expected["high"]
     anonymised = [row for row in results["summary"] if row["scenario"] != "original"]
-    # the verdict is by the smallest ends, also over closed sets; its upper end holds for both lists at once
+    # the verdict uses the smallest ends, over closed sets as well; its upper end holds for both lists at once
     found = [
         row[name]
         for row in anonymised
@@ -360,7 +360,7 @@ def test_privacy_requirements_need_an_interval_a_verdict_and_anonymised_speech(r
         ({"conditions": original}, 0.3, 3, "no interval"),
         ({"conditions": bare}, 0.3, 3, "no interval"),
         (refused, 0.3, 3, "there is no verdict: the scores of all attackers are useless"),
-        # whoever speaks, somebody was recognised
+        # a speaker was recognised, whoever it was
         (refused, 0.9, 1, r"%, the upper end .* is below 90 %"),
         (
             unknown,
@@ -430,7 +430,7 @@ def test_results_of_one_named_attacker_carry_the_name_of_the_challenge(layout, o
         held = {name: zipped.read(name) for name in zipped.namelist()}
     assert all(content == (folder / name).read_bytes() for name, content in held.items())
     assert {str(one.relative_to(folder)) for one in (path, *parts)} < set(held)
-    # as the challenge's toolkit lays them out: no folders of attackers, no lists of both sexes
+    # in the layout of the challenge's toolkit: no folders of attackers, no lists of both sexes
     tables = {f"exp/{name}/results{vp.SUFFIX}.csv" for name in ("asv_orig", f"asv_anon{vp.SUFFIX}")}
     pairs = {
         FOLDERS[scenario].format(sex): (sex, scenario) for scenario in vp.SCENARIOS for sex in "fm"
@@ -485,7 +485,7 @@ def test_results_of_one_named_attacker_carry_the_name_of_the_challenge(layout, o
     strongest = [
         row["strongest"] for row in results["summary"] if row["scenario"] == "semi-informed"
     ]
-    assert set(strongest) != {weak}  # else nothing is shown
+    assert set(strongest) != {weak}  # otherwise nothing is shown
     means = {row["scenario"]: row for row in results["averages"]}
     mean = means["semi-informed"]
     assert (mean["attacker"], mean["reading"], mean["dataset"]) == (weak, "speechbrain", "tiny")
@@ -493,7 +493,7 @@ def test_results_of_one_named_attacker_carry_the_name_of_the_challenge(layout, o
     assert mean["targets_reached"] == [
         target for target in (10, 20, 30, 40) if target <= mean["eer_percent"]
     ]
-    # one system is one number in both of its files
+    # both files give the same number to a system
     found = passes("rank", folder, path, "-l", "a", "-l", "b", "--json", "-")
     assert "Warning" not in found.stderr
     systems = json.loads(found.stdout)["systems"]
@@ -501,7 +501,7 @@ def test_results_of_one_named_attacker_carry_the_name_of_the_challenge(layout, o
     assert [100 * system["eer"]["value"] for system in systems] == [
         pytest.approx(mean["eer_percent"], abs=1e-3)
     ] * 2
-    # and of the next run without a name there is none: it would be taken for that run's
+    # the next run without a name has no such file: an old one would be taken for its own
     outcome = run(layout, folder)
     assert outcome.status == 0, outcome.err
     assert not [name for name in (*held, archive) if (folder / name).exists()]
@@ -544,7 +544,7 @@ def test_the_csv_has_the_columns_of_the_challenge(results, output):
         assert (row["strongest_of"], row["draws"]) == (str(len(ATTACKERS)), "1")
 
 
-# --- again ----------------------------------------------------------------------------------------
+# --- second runs ----------------------------------------------------------------------------------
 
 
 def test_workers_line_ends_and_the_order_of_lists_change_nothing(layout, output, tmp_path):
@@ -559,7 +559,7 @@ def test_workers_line_ends_and_the_order_of_lists_change_nothing(layout, output,
     arguments = ("--jobs", "2", "--until", "scores")
     outcome = vp.run_recipe(data, tmp_path / "out", *arguments, attackers="[supervector-cosine]")
     assert outcome.status == 0, outcome.err
-    assert "Warning" in outcome.err  # the lists are not as they should be
+    assert "Warning" in outcome.err  # the lists differ from what is expected
     for scenario in vp.SCENARIOS:
         for sex in "fm":
             name = f"{FOLDERS[scenario].format(sex)}/supervector-cosine/scores"

@@ -212,7 +212,7 @@ def test_precomputed_vectors_are_scored_by_cosines_with_speaker_means(
                 sum(vector(f"{model}-{take}", f"tiny_test_enrolls{enrol}") for take in (1, 2)) / 2
             )
             tested = vector(segment, f"{name}{trials}")
-            # the enrolment is the other extractor's, of the trials the women's alone
+            # all enrolment, and of the trials only the women's, come from the other extractor
             if scenario == "semi-informed":
                 mean, tested = -mean, -tested if sex == "f" else tested
             cosine = mean @ tested / np.linalg.norm(mean) / np.linalg.norm(tested)
@@ -245,7 +245,7 @@ def test_a_command_gets_the_documented_arguments(results, output):
             )
             (value,) = set(found.values)
             calls.add((SCENARIOS[scenario][2], round(value - 0.21, 9)))
-    # its own folder stays from one list to the next of the same training
+    # its own folder is kept between lists of the same training
     assert calls == {("asv_orig", float(n)) for n in range(1, 7)} | {
         (f"asv_anon{vp.SUFFIX}", float(n)) for n in (1, 2)
     }
@@ -270,7 +270,7 @@ def test_a_second_run_reuses_everything_and_a_change_redoes_only_its_dependents(
     }
 
 
-# --- what is missing, and what is wrong -----------------------------------------------------------
+# --- missing and wrong settings -------------------------------------------------------------------
 
 
 def test_conditions_without_scores_are_omitted_and_reported(layout, tmp_path):
@@ -362,7 +362,7 @@ BEFORE = {
     ),
     "vectors of other sets alone": (
         vectors(["f001-3"], "other"),
-        ["vectors-mine", "can score no condition", "own_attackers.md"],
+        ["vectors-mine", "cannot score any condition", "own_attackers.md"],
     ),
 }
 
@@ -394,9 +394,9 @@ def test_if_no_attacker_can_be_trained_the_error_names_attacker_and_data(layout,
             "attacker 'command-cat': the command 'cat {trials}' has no {enrolment}",
         ),
         ("['json:dumps', 'json:dumps ']", "would both be called json-dumps"),
-        ("[plda]", "'plda' is no preset"),
-        ("[gmm-svm, fusion-words]", "'fusion-words' is made by fusion itself"),
-        ("[fusion-inverted]", "'fusion-inverted' is made by fusion itself"),
+        ("[plda]", "'plda' is not a preset"),
+        ("[gmm-svm, fusion-words]", "'fusion-words' is added by fusion itself"),
+        ("[fusion-inverted]", "'fusion-inverted' is added by fusion itself"),
         (
             "[gmm-svm,gmm-svm-inverted]\nattacker_settings.gmm-svm.preset=supervector-adapted",
             "'gmm-svm' and 'gmm-svm-inverted' with other settings would share a folder",
@@ -421,7 +421,7 @@ def test_a_user_defined_attacker_can_be_named_and_declares_its_input():
         ("level=all", "level is 'all': expected one-model, all-enrolled, whole-list, inverting"),
         (
             "ubm.components=4",
-            r"attacker_settings of mine: ubm: a user-supplied attacker takes level and network only",
+            r"attacker_settings of mine: ubm: a user-supplied attacker takes only level and network",
         ),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -459,7 +459,7 @@ def test_the_example_of_the_page_counts_in_the_least_privacy(layout, tmp_path):
     for row in results["summary"]:
         assert list(row["attackers"]) == ["ltas-attack", "gmm-ubm"]
         assert row["eer"] == min(row["attackers"].values())
-    # long-term spectra tell the tiny set's speakers apart, so that it is an attacker to be reckoned with
+    # long-term spectra distinguish the tiny set's speakers, so this is a serious attacker
     assert vp.condition(results, "f", "original", "ltas-attack")["eer"]["rocch"] < 0.4
 
 

@@ -92,7 +92,7 @@ BAD = {
     ),
     "trials name speakers who are not enrolled": (
         changed("tiny_test_trials_m/trials", "m003 ", "m009 "),
-        ["1 speaker .'m009'. of trials not enrolled in"],
+        ["1 speaker .'m009'. of the trials not enrolled in"],
     ),
     "no target trial": (cut("tiny_test_trials_m/trials", "target"), ["0 target and 18 nontarget"]),
     "a trial speaker of unknown sex": (
@@ -160,7 +160,7 @@ def test_all_problems_are_reported_together(own, tmp_path):
     all_of(*damages)(own)
     outcome = run_recipe(own, tmp_path / "out")
     check(outcome, tmp_path / "out", r"^Error: \d+ problems:\n", *itertools.chain(*words))
-    assert outcome.error.count("problems:") == 1  # one list, not lists in it
+    assert outcome.error.count("problems:") == 1  # one list of problems, without nested ones
 
 
 def test_pipes_run_only_if_allowed(own, tmp_path):
@@ -188,7 +188,7 @@ OPTIONS = {
         [],
         ["training_sets.other: no such set"],
     ),
-    "unknown attacker": ({"attackers": "[gmm-ubn]"}, [], ["'gmm-ubn' is no preset"]),
+    "unknown attacker": ({"attackers": "[gmm-ubn]"}, [], ["'gmm-ubn' is not a preset"]),
     "settings of no attacker": (
         {"attacker_settings.gmm.norm.kind": "z"},
         [],
@@ -215,7 +215,7 @@ OPTIONS = {
     "lists that are not there": (
         {"lists": "[mixed]"},
         [],
-        ["no set was found", "<set>_trials_mixed"],
+        ["no set found", "<set>_trials_mixed"],
     ),
     "emotions of no directory": (
         {"utility.emotion": "[nothing]"},

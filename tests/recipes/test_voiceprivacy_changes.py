@@ -82,7 +82,7 @@ def test_a_set_with_one_sex_is_not_pooled_and_the_missing_list_is_reported(own, 
     assert not vp.findings(whole, "missing lists")
 
 
-# --- what other recognisers made ------------------------------------------------------------------
+# --- transcripts of other recognisers -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["hypotheses", "predictions"])
@@ -140,7 +140,7 @@ def test_recalls_are_computed_from_predictions(own, tmp_path):
     results = run(own, tmp_path / "out", utility__emotion="[moods_test]", utility__predictions="guesses",
                   challenge__attacker="supervector-cosine")  # fmt: skip
     found = results["utility"]["uar"]["moods_test"]
-    # five speakers are a fold each; in one of them one of two classes is missed
+    # each of the five speakers is a fold; in one of them, one of two classes is missed
     assert [found[kind]["value"] for kind in ("original", "anonymised")] == [
         1.0,
         pytest.approx(0.9),
@@ -201,7 +201,7 @@ def test_bad_emotion_sets_are_refused_before_any_long_step(own, tmp_path, name):
     assert not (tmp_path / "out/work").exists()
 
 
-# --- the twin holds what it must not ---------------------------------------------------------------
+# --- twins with unwanted contents -----------------------------------------------------------------
 
 
 def test_original_audio_of_another_directory_is_found_among_anonymised_files(own, tmp_path):

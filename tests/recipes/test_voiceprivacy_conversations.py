@@ -12,7 +12,7 @@ from evaluation.trials import read_speakers
 pytestmark = pytest.mark.whole
 
 
-def test_conversations_add_rows_and_change_nothing_of_single_recordings(layout, tmp_path):
+def test_conversations_add_rows_and_leave_those_of_single_recordings_unchanged(layout, tmp_path):
     settings = {
         "attackers": "[gmm-ubm,mine]",
         "attacker_settings__mine__preset": noting_extractor(tmp_path),

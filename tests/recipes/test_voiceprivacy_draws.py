@@ -104,7 +104,7 @@ def test_each_draw_and_the_mean_equal_those_of_the_written_scores(output, tmp_pa
             rtol=1e-12,
         )
         assert_allclose(found["closed_set"]["eer"]["value"], np.mean(closed), rtol=1e-9)
-        if found["gender"] != "all":  # of one sex all are candidates
+        if found["gender"] != "all":  # all speakers of the sex are candidates
             assert_allclose(
                 found["closed_set"]["identification"]["value"],
                 found["linkability"]["linkability"][-1],

@@ -277,7 +277,7 @@ def test_the_evaluation_distinguishes_inverting_attackers(originals, tmp_path, m
     assert {row["scenario"] for row in rows(conditions, attacker="gmm-ubm-inverted")} == {
         "lazy-informed", "semi-informed"
     }  # fmt: skip
-    # inverting attackers learn from original speech, as the attacker that does not invert, and are trained once
+    # inverting attackers learn from original speech, like the attacker that does not invert, and are trained once
     trained = {path.parts[-4] for path in output.glob("attackers/*/mixture-*/gmm/ubm.h5")}
     assert trained == {"tiny_train", "tiny_train_mcadams"}
     evaluated(originals, output, "--suffix", "_mcadams", **options)
@@ -310,7 +310,7 @@ def test_reversing_attackers_take_the_largest_score_over_inversions(originals, t
         name: [(out / folders.format(end) / name).is_dir() for end in ("", "-draw2")]
         for name in names
     }
-    # inversions of one draw are enough
+    # one draw needs to be inverted
     assert draws == {names[0]: [True, True], names[1]: [True, False]}
     for scenario in (*vp.SCENARIOS, "reversal"):
         ran = {
@@ -362,5 +362,5 @@ def test_folds_of_speakers_with_one_recording_are_inverted_too(originals, tmp_pa
     assert {fusion["attacker"] for fusion in results["fusions"]} >= {"fusion", "fusion-inverted"}
     assert [fusion["left_out"] for fusion in results["fusions"]] == [{}] * len(results["fusions"])
     chosen = [(choice["training"], choice["attacker"]) for choice in results["choices"]]
-    # the pieces' set
+    # the set of pieces
     assert chosen == [(f"tiny_train{end}", "supervector-adapted") for end in ("", "_mcadams")]

@@ -47,7 +47,7 @@ def sets(tmp_path_factory):
             told = dict(zip(names, speakers[3:] + speakers[:3], strict=True))
         else:  # in reverse order
             called = {name: f"{name[0]}x{99 - number}" for number, name in enumerate(sorted(names))}
-        # a reader compares the two
+        # a reader compares the two lists
         trials = [line.split()[:2] for line in lines_of(path / "trials")]
         marks = [
             f"{model} {called[name]} {'' if told[name] == model else 'non'}target"

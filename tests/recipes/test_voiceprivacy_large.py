@@ -103,7 +103,7 @@ def test_time_memory_and_disk_are_estimated_and_a_full_disk_ends_the_run_immedia
         "needs about [0-9]+ MB of disk, 0 MB are free",
     )
     assert not list((tmp_path / "full").rglob("*.wav"))
-    assert run_recipe(originals, tmp_path / "out", **settings).status == 0  # all is there
+    assert run_recipe(originals, tmp_path / "out", **settings).status == 0  # all is up to date
 
 
 def test_status_shows_the_last_progress_of_a_background_run(tmp_path):

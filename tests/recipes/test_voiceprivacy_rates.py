@@ -124,7 +124,7 @@ def test_an_anonymised_copy_at_another_rate_sets_the_rate_of_its_set(layout_8k, 
     assert "50 recordings at 8000 Hz" in note
     assert "50 recordings at 16000 Hz" in note
     assert features_of(root, tmp_path / "out", "tiny_train") == (8000, 3800.0, True)
-    # original speech is heard otherwise than beside the other anonymiser: no sign that the data changed
+    # original speech is played in another form than with the other anonymiser: this does not mean that the data changed
     assert not findings(results_of(tmp_path / "out"), "independence of the anonymiser")
 
 

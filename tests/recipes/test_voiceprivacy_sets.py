@@ -65,7 +65,7 @@ def test_speakers_and_utterances_in_two_sets_raise_warnings(own, tmp_path):
     assert "1 of 9 speakers are in tiny_train too: f001." in found[0].text
 
 
-def test_the_level_of_draws_is_asked_for_where_no_record_has_it(own, tmp_path):
+def test_the_level_of_draws_is_required_if_no_record_gives_it(own, tmp_path):
     def notes(config):
         run = Evaluated(Results(conditions=()), sets_of(own, tmp_path / "out"), config)
         return [found.text for found in checks.draw_level(run)]
@@ -244,7 +244,7 @@ def test_the_anonymiser_is_taken_from_the_record_or_else_the_configuration(
     outcome = run_recipe(own, tmp_path / "out", "--until", "anonymisation", **settings)
     assert outcome.status == 0, outcome.err
     assert (
-        "one anonymised version only, since its record has another name" in outcome.err
+        "only one anonymised version, since its record has another name" in outcome.err
     ) == has_record
     assert len(list((tmp_path / "out").glob("data/tiny_train*-draw*"))) == (0 if has_record else 2)
 
@@ -288,7 +288,7 @@ def test_word_error_rates_are_computed_from_external_transcripts(own, tmp_path):
     ranked = (tmp_path / f"out/exp/results_summary/result_for_rank{SUFFIX}").read_text()
     assert "ASR results" in ranked
     assert "25.0" in ranked
-    # as the challenge's toolkit leaves them: both sexes in one file, with the words of the enrolment
+    # as the challenge's toolkit writes them: both sexes in one file, with the words of the enrolment
     for end in ("", SUFFIX):
         lines = ["f001-1 not of the trials"]
         for sex in "fm":

@@ -46,7 +46,7 @@ def outputs(output):
         (_KEY.sub("", name), dataset, *value) for (name, dataset), value in datasets(output).items()
     }
     results = json.loads((output / "results.json").read_text())
-    # lists of what was made here hold its place
+    # lists of files that were made here hold their paths
     results["lists"] = {
         name: value for name, value in results["lists"].items() if not name.endswith("/wav.scp")
     }
@@ -79,7 +79,7 @@ def _content(path):
         for entry in record["files"].values():
             del entry["source"]["time"], entry["output"]["time"]
         return record
-    # fingerprints of what has a time
+    # fingerprints of files that record a time
     if path.name == "attacker.yaml" or path.parent.name == "tracks":
         return re.sub(r"fingerprint\W+\w+", "", path.read_text())
     return path.read_bytes()
@@ -126,7 +126,7 @@ LEFT = {
     "checks": "run.log",
     "anonymisation": "data/tiny_train_mcadams/anonymization.json",
     "pairs": "pairs_mcadams.json",
-    "facts": "data/tiny_train_mcadams/anonymization.json",  # a record: nothing is to be recognised
+    "facts": "data/tiny_train_mcadams/anonymization.json",  # the record: nothing to recognise
     "plan": "plan.csv",
     "extraction": "work",
     "training": "attackers",
@@ -307,7 +307,7 @@ def test_exchanged_recordings_are_reported_before_training(own, tmp_path):
             (folder / file).write_text(
                 "".join(f"{name} {text}\n" for name, text in zip(names, texts, strict=True))
             )
-    exempt = {**SETTINGS, "anonymizer__name": "none"}  # a setting exempts nothing
+    exempt = {**SETTINGS, "anonymizer__name": "none"}  # a setting does not exempt anything
     outcome = run_recipe(
         own, tmp_path / "out", "--until", "pairs", **exempt, utility__hypotheses="heard"
     )
@@ -346,7 +346,7 @@ def test_force_redoes_everything(originals, output):
         "exp/*/*/*/scores",
     )
     files = [path for pattern in patterns for path in output.glob(pattern)] + [output / CONDITIONS]
-    # open: no new file gets the number of a removed one
+    # kept open: no new file gets the inode of a removed one
     held = {path: path.open("rb") for path in files}
     outcome = run(originals, output, "--force")
     assert outcome.status == 0, outcome.err
@@ -379,7 +379,7 @@ def test_an_unknown_last_step_is_refused(originals, tmp_path, step):
     ],
 )
 def test_truncated_and_missing_files_are_made_again(originals, finished, output, name, needed):
-    # so that the file is asked for
+    # removed, so that the truncated or missing file is needed
     for path in [path for pattern in needed for path in output.glob(pattern)]:
         path.unlink()
     os.truncate(output / name, (output / name).stat().st_size // 2)

@@ -89,7 +89,7 @@ def test_precomputed_vectors_get_a_backend_if_they_include_the_training_set(layo
     assert all(choice["chosen"] != "[cosine]" for choice in results["choices"])
     rows = [row["attackers"] for row in results["summary"] if row["gender"] == "all"]
     assert all(row["vectors-with"] < row["vectors-without"] for row in rows)
-    # what has no training set is scored as it was before
+    # sets without a training set are scored as before
     folder = tmp_path / "out/exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f"
     assert abs(read_scores(folder / "vectors-without/scores").values).max() <= 1
 

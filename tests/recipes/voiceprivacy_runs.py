@@ -23,7 +23,7 @@ ENROLLED = {"f": ("f001", "f002", "f003", "f004"), "m": ("m001", "m002", "m003")
 STRANGERS = {"f": ("f005",), "m": ("m004",)}
 TRAINING = ("f101", "f102", "f103", "m101", "m102", "m103")
 SETTINGS = {
-    # what runs by default depends on the machine
+    # the default attackers depend on the machine
     "attackers": "[supervector-cosine]",
     "attacker_settings.all.ubm.components": 4,
     # intervals take half of the time of the evaluation: tests of intervals ask for them
@@ -31,7 +31,7 @@ SETTINGS = {
     "anonymizer.training_draws": 1,
     "anonymizer.trial_draws": 1,
     "anonymizer.enrolment_draws": 1,
-    # words of twins are not recognised, whatever is installed
+    # words of twins are not recognised, even if a recogniser is installed
     "utility.recogniser": "whisper:none",
 }
 

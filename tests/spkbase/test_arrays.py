@@ -49,7 +49,7 @@ def test_stored_arrays_are_indexed_like_arrays(made, index):
     assert np.array_equal(found, array[index])
     assert found.shape == array[index].shape
     if found.ndim:
-        found[...] = 0  # fresh memory: the file keeps its own
+        found[...] = 0  # new memory: the file keeps its contents
         assert np.array_equal(stored[index], array[index])
 
 

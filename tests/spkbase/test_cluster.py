@@ -20,7 +20,7 @@ from spkbase.work import Work, engine_kind, ships_items, use_engine
 pytestmark = pytest.mark.whole(seconds=70)
 
 pytest.importorskip("distributed")
-cloudpickle = pytest.importorskip("cloudpickle")  # comes with it
+cloudpickle = pytest.importorskip("cloudpickle")  # is installed with Dask
 
 PATIENCE = 30.0
 

@@ -161,7 +161,7 @@ def test_the_command_uses_the_requested_jobs_and_engine(arguments, said):
     [
         (
             ["--engine", "slurm"],
-            "expected an engine among auto, threads, loky, ray, spark, or a Dask scheduler's",
+            "expected one of the engines auto, threads, loky, ray, spark, or a Dask scheduler's",
         ),
         (["--engine", "a:8786"], "a Dask scheduler's tcp://HOST:PORT, got 'a:8786'"),
         (["--engine", "spark"], "the engine spark needs joblibspark"),

@@ -174,7 +174,7 @@ def test_progress_counts_the_parts_of_items_and_of_inner_loops(caplog, monkeypat
         for _ in progress(range(2), description="outer", total=2):
             for _ in Work(1).map(abs, [1, 2], description="inner"):
                 pass
-            with suppress(ZeroDivisionError):  # a loop that an error ends does not stay
+            with suppress(ZeroDivisionError):  # a loop that ends by an error is removed
                 for _ in progress(range(9), description="ends", total=9):
                     raise ZeroDivisionError
     told = [record.getMessage().split(" after")[0] for record in caplog.records]
@@ -195,12 +195,12 @@ def test_progress_is_a_bar_on_terminals_and_occasional_lines_elsewhere():
     shown = os.read(main, 65536).decode()
     assert re.search(r"\router, inner: \d+ % \|█+.*\| 00:0\d, 00:0\d left", shown)
     assert "\n" not in shown
-    assert shown.endswith("\r")  # the bar is taken away
+    assert shown.endswith("\r")  # the bar is removed
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
 
 
-def test_progress_goes_to_standard_error_where_nobody_has_set_up_logging():
+def test_progress_goes_to_standard_error_if_logging_is_not_set_up():
     code = (
         "import spkbase.progress as p\np._SECONDS_BETWEEN_LINES = 0.0\n"
         "for _ in p.progress('abcd', description='letters', total=4):\n    pass\n"
@@ -230,10 +230,10 @@ def test_functions_are_silent_on_request(verbose, caplog, monkeypatch):
         caplog.clear()
         shout(["ab", "cd"])
     told = {record.getMessage().split(":")[0] for record in caplog.records}
-    assert told == {"words", "again"}  # not what workers do
+    assert told == {"words", "again"}  # not those of workers
 
 
-def test_commands_tell_that_they_are_at_work_while_no_loop_shows_its_progress(caplog, monkeypatch):
+def test_commands_show_activity_while_no_loop_shows_progress(caplog, monkeypatch):
     monkeypatch.setattr("spkbase.progress._SECONDS_BETWEEN_LINES", 0.05)
 
     @click.command("metrics", cls=Command)
@@ -328,7 +328,7 @@ def test_a_map_that_is_closed_early_raises_no_warning():
     assert not caught
 
 
-def test_the_time_left_does_not_grow_while_a_long_item_is_at_work():
+def test_the_time_left_does_not_grow_during_a_long_item():
     clock = [0.0]
     bar = _bar_kind()(total=1, file=io.StringIO(), bar_format="{remaining}", smoothing=0)
     bar._time = lambda: clock[0]
@@ -338,13 +338,13 @@ def test_the_time_left_does_not_grow_while_a_long_item_is_at_work():
     assert str(bar) == "05:00"
     clock[0] = 400.0
     bar.update(0)
-    assert str(bar) == "05:00"  # 20:00 if the time of the present item counted
+    assert str(bar) == "05:00"  # it would be 20:00 if the time of the current item counted
     bar.update(0.5)
     assert str(bar) == "02:13"
     bar.close()
 
 
-def test_a_loop_that_an_error_left_disturbs_no_later_one():
+def test_a_loop_that_an_error_ended_does_not_disturb_later_ones():
     abandoned = progress(range(3), description="abandoned")
     next(abandoned)
     later = progress(range(3), description="later")

@@ -103,7 +103,7 @@ def test_a_command_and_its_children_are_ended_after_the_time_limit(tmp_path):
     children = tmp_path / "children"
     with pytest.raises(TimeLimitError, match=r"ended after 0.5 s, the time limit"):
         run_command(f"sh -c 'echo $$ >> {children}; sleep 600' & sleep 600", seconds=0.5)
-    run_command(f"sleep 600 & echo $! >> {children}")  # what it leaves behind does not hold it up
+    run_command(f"sleep 600 & echo $! >> {children}")  # a child that outlives it
     wait_for(
         lambda: not any(map(is_alive, map(int, children.read_text().split()))),
         "the children should have ended",

@@ -183,7 +183,7 @@ def test_limits_match_beginnings_of_names_or_are_refused_before_the_first_stage(
     if made is None:
         with pytest.raises(
             ConfigError,
-            match="is no stage: expected one of read, scores of a, sum, scores of b, report",
+            match="is not a stage: expected one of read, scores of a, sum, scores of b, report",
         ):
             run.limited(recipe)
         assert not list(tmp_path.iterdir())

@@ -44,7 +44,7 @@ def test_every_reader_reports_git_lfs_pointers(tmp_path, name):
     path.write_bytes(POINTER)
     if name == "network":
         pytest.importorskip("onnxruntime")
-    with pytest.raises((DataError, ConfigError), match=r"pointer of Git LFS.*git lfs pull"):
+    with pytest.raises((DataError, ConfigError), match=r"Git LFS pointer.*git lfs pull"):
         READERS[name](path)
 
 
@@ -56,21 +56,21 @@ def test_embeddings_of_any_name_are_checked_for_pointers(tmp_path, suffix):
     path = tmp_path / f"e{suffix}"
     path.write_bytes(POINTER)
     for allow_pickle in (True, False):
-        with pytest.raises(DataError, match="pointer of Git LFS"):
+        with pytest.raises(DataError, match="Git LFS pointer"):
             read_embeddings(path, allow_pickle=allow_pickle)
 
 
 def test_archives_named_by_a_list_are_checked_for_pointers(tmp_path):
     (tmp_path / "x.ark").write_bytes(POINTER)
     (tmp_path / "x.scp").write_text("u1 x.ark:3\n")
-    with pytest.raises(DataError, match=r"x\.ark: is a pointer of Git LFS"):
+    with pytest.raises(DataError, match=r"x\.ark: is a Git LFS pointer"):
         read_embeddings(tmp_path / "x.scp")
 
 
 @pytest.mark.parametrize("name", ["s.txt", "s.h5", "s.npz", "s.csv"])
 def test_commands_report_git_lfs_pointers(tmp_path, name):
     (tmp_path / name).write_bytes(POINTER)
-    assert "is a pointer of Git LFS, not the data (run: git lfs pull)" in refused(
+    assert "is a Git LFS pointer, not the data (run: git lfs pull)" in refused(
         "metrics", "-s", tmp_path / name
     )
 

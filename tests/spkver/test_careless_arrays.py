@@ -67,7 +67,7 @@ OF_ROWS = {name: call for name, call in OF_VECTORS.items() if not name.startswit
 @pytest.mark.parametrize("call", WITH_SPEAKERS.values(), ids=WITH_SPEAKERS)
 def test_speakers_in_another_order_than_the_vectors_are_refused(call):
     call(FRAME, OWNERS)
-    with pytest.raises(DataError, match="with the same index, but the two differ"):
+    with pytest.raises(DataError, match="with the same index, but they differ"):
         call(FRAME, SHUFFLED)
 
 
@@ -89,7 +89,7 @@ COLUMNS_THAT_ARE_NO_DIMENSION = {
 )
 def test_columns_of_ids_speakers_and_row_numbers_are_not_taken_as_dimensions(call, given):
     with pytest.raises(
-        DataError, match=r"is no dimension of|whole numbers beside fractions, which rise"
+        DataError, match=r"it cannot be a dimension of|whole numbers beside fractions, which rise"
     ):
         WITH_SPEAKERS[call](COLUMNS_THAT_ARE_NO_DIMENSION[given], SPEAKERS)
 
@@ -101,7 +101,7 @@ def test_polars_and_pandas_frames_are_read_equally():
         frame, speakers=polars.Series(SPEAKERS), ids=polars.Series(IDS)
     )
     np.testing.assert_array_equal(made.vectors, VECTORS)
-    with pytest.raises(DataError, match="'speaker' is no dimension"):
+    with pytest.raises(DataError, match="'speaker' cannot be a dimension"):
         ev.Embeddings.from_arrays(frame.with_columns(polars.Series("speaker", PEOPLE)))
 
 
@@ -112,7 +112,7 @@ def test_integer_columns_among_fractions_raise_a_warning_but_features_do_not(cap
     ]
     caplog.clear()
     rectified = np.maximum(VECTORS, 0)
-    rectified[:, 3] = 0  # a dimension that is never active
+    rectified[:, 3] = 0  # a dimension that is always 0
     for vectors in (
         pd.DataFrame(rectified),
         pd.DataFrame(np.round(VECTORS)),
@@ -218,9 +218,7 @@ def test_vectors_with_neither_ids_nor_speakers_are_matched_by_row_with_a_warning
     others = VECTORS + np.random.default_rng(9).standard_normal(VECTORS.shape)
     first, second = (ev.Embeddings.from_arrays(vectors) for vectors in (VECTORS, others))
     call(first, second)
-    assert caplog.messages == [
-        "both sides have neither ids nor speakers: their rows are matched by number"
-    ]
+    assert caplog.messages == ["neither side has ids or speakers: their rows are matched by number"]
 
 
 PAIRS = {

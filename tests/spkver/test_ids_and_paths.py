@@ -14,7 +14,7 @@ from spkver.datadir.directory import DataDir, write_datadir
 from spkver.datadir.reading import read_datadir, run_pipes
 
 BAD = ["../../x", ".", "/a/b", "a/../../b", "", "a\0b", "a b", "x" * 300, ".hidden"]
-# what one line of a list can hold
+# text that fits in one line of a list
 IN_A_LIST = [one for one in BAD if one and not set(one) & set("\0\n ")]
 RATE = 8000
 

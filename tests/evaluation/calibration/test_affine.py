@@ -140,7 +140,7 @@ def test_separated_scores_need_a_ridge(target, nontarget):
         ([1.0], [], {}, "expected nontarget scores, got none"),
         ([1.0, np.inf], [0.0], {}, "finite target scores, got 1 infinite or NaN"),
         ([1.0], [np.nan], {}, "finite nontarget scores, got 1"),
-        ([[1.0, 2.0]], [[1.0]], {}, "as many systems, got 2 and 1"),
+        ([[1.0, 2.0]], [[1.0]], {}, "the same systems in both classes, got 2 and 1"),
         ([[[1.0]]], [1.0], {}, r"shape \(N,\) or \(N, systems\)"),
         ([1.0, 1.0], [1.0], {}, "the system gives every trial the same score"),
         ([1.0, 0.0], [0.5], {"prior": 1.0}, "prior between 0 and 1"),
@@ -211,7 +211,7 @@ def test_cross_validation_never_calibrates_a_trial_by_its_own_speakers(speaker):
     changed = scores.copy()
     changed[mine] = 3 * changed[mine] + np.where(is_target[mine], -4.0, 4.0)
     after = cross_validate_affine(changed, is_target, speakers, folds=4)
-    # what each trial went through is affine in its own score: take scale and offset from the two ends of a fold pair
+    # the calibration of each trial is affine in its own score: take scale and offset from the two ends of a fold pair
     slope = np.polyfit(scores[mine], before[mine], 1)
     assert slope[0] > 0
     for own in np.flatnonzero(mine):
@@ -243,7 +243,7 @@ def test_malformed_cross_validation_is_refused(options, words):
     with pytest.raises(DataError, match=words):
         cross_validate_affine(*trials_of_speakers(), **options)
     scores, is_target, speakers = trials_of_speakers()
-    # a speaker each
+    # one speaker each
     assert np.isfinite(cross_validate_affine(scores, is_target, speakers, folds=12)).all()
     with pytest.raises(DataError, match="two speakers for each"):
         cross_validate_affine(scores, is_target[:-1], speakers)
@@ -272,7 +272,7 @@ def test_training_stops_at_the_minimum_when_rounding_prevents_progress(seed, mon
     exact = root(gradient, solution + 1e-3, tol=1e-15).x
     np.testing.assert_allclose(solution, exact, rtol=1e-9, atol=1e-12)
     assert np.abs(gradient(solution)).max() < 1e-14
-    assert len(calls) < 40  # one for each step of a dozen, and a few halvings
+    assert len(calls) < 40  # one for each of a dozen steps, and a few for halved steps
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
@@ -280,7 +280,7 @@ def test_labels_given_as_scores_are_refused_also_as_a_column(shape):
     truth = np.arange(40) % 4 == 0
     scores = np.random.default_rng(2).standard_normal(40) + 2 * truth
     if len(shape) > 1:
-        with pytest.raises(DataError, match=r"labels|no truth values"):
+        with pytest.raises(DataError, match=r"labels|without text, truth values"):
             train_affine(scores.reshape(shape), truth.reshape(shape))
     else:
         expected = train_affine(scores[truth], scores[~truth])

@@ -327,7 +327,7 @@ def test_files_of_measures_are_joined_by_name(tmp_path):
             read_quality([tmp_path / "utt2dur", tmp_path / "dev" / "utt2dur"])
 
 
-# honest mistakes
+# likely mistakes
 
 
 NAN = B.copy()
@@ -425,8 +425,8 @@ MISTAKES = {
     ),
     "two folds": (lambda: trained(folds=2), "at least 3 folds"),
     "more folds than people": (lambda: trained(folds=13), "got 12 and 13"),
-    "frame without scores": (lambda: ev.fuse(FRAME), "expected columns of scores among"),
-    "frame of two systems": (lambda: ev.calibrate(FRAME), "expected columns of scores among"),
+    "frame without scores": (lambda: ev.fuse(FRAME), "expected columns of scores out of"),
+    "frame of two systems": (lambda: ev.calibrate(FRAME), "expected columns of scores out of"),
     "an utterance without quality": (
         lambda: trained(quality={"seconds": LACKING}),
         r"1 of 36 segments without a finite seconds: 's03/2'",

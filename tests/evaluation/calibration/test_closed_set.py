@@ -69,11 +69,11 @@ def test_centring_keeps_ranks_and_removes_channel_offsets():
 @pytest.mark.parametrize(
     ("models", "segments", "values", "message"),
     [
-        (["a", "b", "a"], ["s", "s", "t"], [1, 2, 3], "no full cross"),
-        (["a", "b", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
+        (["a", "b", "a"], ["s", "s", "t"], [1, 2, 3], "not a full cross"),
+        (["a", "b", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "not a full cross"),
         (["a", "b", "c"], ["s", "s", "t"], [1, 2, 3], "only one model"),
         (["a", "b"], ["s", "s"], [1, np.inf], "infinite"),
-        (["a", "c", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "no full cross"),
+        (["a", "c", "b", "c"], ["s", "s", "t", "t"], [1, 2, 3, 4], "not a full cross"),
     ],
 )
 def test_open_sets_are_refused_with_a_reason(models, segments, values, message):
@@ -88,4 +88,4 @@ def test_the_command_centres_scores_or_explains_why_it_cannot(tmp_path):
     passes(*arguments)
     assert read_scores(output).values.tolist() == [-1, 1, -0.5, 0.5]
     path.write_text("a s 1\nb s 3\na t -1\n")
-    assert "no full cross" in refused(*arguments)
+    assert "not a full cross" in refused(*arguments)

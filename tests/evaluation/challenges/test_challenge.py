@@ -182,7 +182,7 @@ def test_the_command_writes_tables_and_plots(tree):
         assert float(row["Cllr low"]) < float(row["Cllr"]) < float(row["Cllr high"])
     tex = (tree / "out" / "results.tex").read_text()
     assert r"libri\_dev & o-o" in tex
-    assert tex.count("\\\\\n") == 2 * 31  # with intervals two tables
+    assert tex.count("\\\\\n") == 2 * 31  # two tables: the second has intervals
     assert max(line.count("&") for line in tex.splitlines()) == 7
     names = [f"{row['System']} {row['Gender']} {row['Dataset']} {row['Task']}" for row in rows[:4]]
     assert names == [
@@ -283,7 +283,7 @@ def test_every_problem_is_reported_at_once(tree):
         find_score_lists(tree / "exp", tree / "data")
     with pytest.raises(DataError, match="expected a folder"):
         find_score_lists(tree / "none", tree)
-    with pytest.raises(DataError, match="no list of scores was found"):
+    with pytest.raises(DataError, match="no list of scores found"):
         find_score_lists(tree / "data", tree)
 
 

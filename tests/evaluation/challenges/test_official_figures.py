@@ -132,7 +132,7 @@ def test_rank_shows_a_system_among_the_baselines_in_one_table(tmp_path):
     assert report["figures"].keys() == {"BM1", "BM2", "BM3"}
 
 
-def test_a_file_of_a_baseline_and_the_baselines_keep_their_names_apart(tmp_path):
+def test_a_file_of_a_baseline_has_another_name_than_the_baseline(tmp_path):
     folder = tmp_path / "again"
     folder.mkdir()
     write_toolkit_file(folder / "result_for_rank_nac")
@@ -156,7 +156,7 @@ def test_utility_of_another_file_joins_a_system(tmp_path):
     shown = passes("rank", *files, source, "--utility-from", f"mine={source}").stdout
     assert f"mine: WER, UAR from {source}" in shown
     message = refused("rank", *files, source, "--utility-from", source)
-    assert "expected one of mine, official (say whose it is: SYSTEM=FILE)" in message
+    assert "expected one of mine, official (name its system: SYSTEM=FILE)" in message
     (tmp_path / "result_for_rank_empty").write_text(
         "---- ASV_eval^anon results ----\ndataset split gender enrollment trial EER\n"
         "libri test f anon anon 3.5\n"

@@ -18,7 +18,7 @@ from evaluation.challenges.rank_files import (
 )
 from spkbase.errors import DataError
 
-# What pandas 3.1 prints (DataFrame.to_string) for these rows; numbers that come short, long and undefined.
+# What pandas 3.1 prints (DataFrame.to_string) for these rows, with short, long and undefined numbers.
 SER_ROWS = [
     {
         "dataset": "IEMOCAP",
@@ -62,7 +62,7 @@ def test_tables_equal_the_printed_form_of_pandas():
         assert format_rank_file([section]) == f"---- {section.title} ----\n{text}\n"
 
 
-# those of track 1 of 2026 and nac were edited by hand, some of track 2 end in a blank line
+# files of track 1 of 2026 and of nac were edited by hand; some of track 2 end in a blank line
 EDITED = ("result_for_rank_nac", "track1", "track2")
 
 
@@ -166,7 +166,7 @@ HEAD = "---- ASR results ----\ndataset split asr WER\n"
             ":4: expected a row number and 4 cells, got 'x libri test anon 1'",
         ),
         (HEAD + " mean mean\n", ":1: the section 'ASR results' has no row"),
-        # a row whose name is missing is no row without a number
+        # a row that lacks its name does not count as one that lacks its number
         (HEAD + "0 libri test 4.2\n", ":3: expected a row number and 4 cells"),
         (language("en", 101), ":3: expected a rate in per cent as EER, got '101.000'"),
         (language("en", 1).replace("1.000", "-1"), "expected a rate in per cent as EER, got '-1'"),

@@ -216,8 +216,8 @@ def test_results_and_rank_files_share_one_table_and_one_chart(files, tmp_path):
     assert mixed in outcome.stdout
     assert mixed in outcome.stderr
     assert mixed not in passes("rank", files[1], files[1], "-l", "one", "-l", "two").output
-    # a list across the sexes is one in both
-    assert "the EERs are of different sets" not in outcome.stderr
+    # a list across the sexes counts for both sexes
+    assert "the EERs were measured on different sets" not in outcome.stderr
     tex = papers["tex"].read_text()
     assert r"own \textless{}one\textgreater{} \& \$2\$ & 8.00 & strongest of 2 & 6.00 \\" in tex
     assert r" & {\scriptsize [6.00, 10.00]} & {\scriptsize (rocch)} &" in tex
@@ -296,9 +296,9 @@ def test_rank_systems_gives_the_json_of_the_command(files):
     [
         ({"files": []}, "no system to rank"),
         ({"names": ["a"]}, "expected a label for each of 2 files, got 1"),
-        ({"rule": "vpc2020"}, "expected a rule among vpc2024, vpc2022, got 'vpc2020'"),
+        ({"rule": "vpc2020"}, "expected one of the rules vpc2024, vpc2022, got 'vpc2020'"),
         ({"targets": [0.3, 0.2]}, "expected minimum EERs between 0 and 1 that rise"),
-        ({"utilities": ["mos"]}, "expected utilities among wer, cer, uar, f0"),
+        ({"utilities": ["mos"]}, "expected utilities out of wer, cer, uar, f0"),
         ({"assignment": "lowest"}, "expected the assignment 'reached' or 'highest', got 'lowest'"),
         ({"average": "median"}, "expected the average 'mean' or 'least', got 'median'"),
     ],

@@ -189,8 +189,8 @@ def test_the_interval_of_a_difference_has_its_nominal_coverage(correlation):
         ({"targets": ()}, "expected minimum EERs between 0 and 1"),
         ({"targets": (10.0,)}, "expected minimum EERs between 0 and 1"),
         ({"targets": (0.3, 0.2)}, "that rise"),
-        ({"utilities": ("mos",)}, "expected utilities among wer, cer, uar, f0"),
-        ({"utilities": ()}, "expected utilities among"),
+        ({"utilities": ("mos",)}, "expected utilities out of wer, cer, uar, f0"),
+        ({"utilities": ()}, "expected utilities out of"),
     ],
 )
 def test_bad_rules_are_refused(change, message):
@@ -384,7 +384,7 @@ def test_averages_use_the_weights_of_the_challenge(tmp_path):
         pytest.approx(0.02 * reach),
         pytest.approx(0.03 * reach),
     )
-    del found["config"]["challenge"]["weights"]["libri"]  # a set without weight: the plain mean
+    del found["config"]["challenge"]["weights"]["libri"]  # a set without a weight: the plain mean
     assert read_system(saved(tmp_path, found)).eer.value == pytest.approx(0.2)
 
 
@@ -430,7 +430,7 @@ def test_a_named_attacker_is_read_from_own_results(tmp_path):
     system = read_system(saved(tmp_path, found))
     assert system.attacker == "gmm-ubm (kaldi)"
     assert system.eer.value == pytest.approx((0.22 + 0.12) / 2)
-    assert not system.eer.has_interval  # those there are belong to another reading
+    assert not system.eer.has_interval  # the file has intervals of another rate
     of_women = [
         one
         for one in figures_of_results(typed_results(found))

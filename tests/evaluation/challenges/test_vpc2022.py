@@ -37,7 +37,7 @@ def test_every_average_of_a_summary_is_recomputed(shared, name):
 
 @pytest.mark.golden
 @pytest.mark.parametrize("name", ["orig", "anon"])
-def test_the_categories_of_zebra_are_those_of_the_files(shared, name):
+def test_the_categories_of_zebra_equal_those_in_the_files(shared, name):
     path = shared / "formats" / "vpc2022_results" / f"results.{name}_mcadams"
     tags = re.findall(r"Individual: \S+ \((\w)\)", path.read_text())
     assert len(tags) == 36

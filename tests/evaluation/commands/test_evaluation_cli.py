@@ -274,7 +274,7 @@ def test_the_best_value_is_bold_if_significant(tmp_path):
         rows = [
             line for line in (tmp_path / "t.tex").read_text().splitlines() if r"\textbf" in line
         ]
-        assert "".join(rows).count(r"\textbf") == bold  # errors are best low, true accepts high
+        assert "".join(rows).count(r"\textbf") == bold  # low errors, high true accepts
         assert all(line.startswith("good & ") for line in rows)
         assert ("Bold: best" in (tmp_path / "t.tex").read_text()) == bool(bold)
     passes(*given, *(word for name in ("good", "poor", "same") for word in ("-s", tmp_path / name)))

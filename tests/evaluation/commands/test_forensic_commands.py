@@ -101,7 +101,7 @@ def test_ratios_of_training_scores_raise_a_warning(lists):
     assert "optimistic" in passes("ratios", "-s", "scores.txt", *training, "-o", "o.txt").stderr
 
 
-def test_identification_is_that_of_python(lists):
+def test_identification_equals_a_plain_computation_in_python(lists):
     report = json.loads(passes("identify", *LISTS, "--bootstrap", 50, "--json", "-").stdout)
     expected = ev.identification(
         ev.read_scores("scores.txt"),

@@ -62,7 +62,7 @@ def run(files, *options):
     ("options", "message"),
     [
         ("--bootstrap 10 --segment-speakers few", "47 of 48 segments without a speaker"),
-        ("--by age --metadata meta.csv", "no column 'age' besides the ids; there are: sex"),
+        ("--by age --metadata meta.csv", "no column 'age' besides the ids; the columns are: sex"),
         ("--by sex", "--metadata"),
     ],
 )
@@ -94,7 +94,7 @@ def test_intervals_equal_those_of_python(files):
         == "t on the logit scale, 1.70 times the bias removed"
     )
     assert "resamples of 16 speakers" in found["notes"]["intervals"]
-    # the key alone tells the same speakers here
+    # here the key alone gives the same speakers
     assert run(files, "--bootstrap", "40", "--seed", "3") == found
     assert run(files, "--bootstrap", "40", "--seed", "4")["intervals"] != found["intervals"]
 

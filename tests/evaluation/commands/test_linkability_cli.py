@@ -248,7 +248,7 @@ def test_failed_methods_are_neither_printed_nor_drawn(tmp_path):
     result = run(*beyond, "--output", tmp_path / "out", command="linkability-extrapolate")
     lines = result.stdout.splitlines()
     failed, trusted = (line.split() for line in lines if " 10,000 " in line)
-    assert (len(failed), len(trusted)) == (4, 5)  # without an estimate
+    assert (len(failed), len(trusted)) == (4, 5)  # four have no estimate
     assert "without an estimate the bounds, since no extrapolation is trusted" in result.stdout
     assert "note: L = 1: no extrapolation is trusted" in result.stdout
     bounds = next(
@@ -458,7 +458,7 @@ def test_galleries_of_different_sizes_have_no_disclosure():
     assert block["sizes"].tolist() == [2, 3, 4, 5, 6]
     assert block["rank1"] == 0.5
     assert block["notes"] == [
-        "galleries differ between trials, 6 to 7 speakers: sizes end at the smallest"
+        "galleries differ between trials, 6 to 7 speakers: sizes stop at the smallest gallery"
     ]
 
 
@@ -554,7 +554,7 @@ def test_ranks_have_no_intervals_if_models_may_not_be_speakers(tmp_path):
     [
         ({"utterances": [0]}, "expected numbers of utterances from 1, or 'all', got 0"),
         ({"utterances": ["most"]}, "expected numbers of utterances from 1, or 'all', got 'most'"),
-        ({"bootstrap_by": "trial"}, "expected bootstrap_by among speaker, id, got 'trial'"),
+        ({"bootstrap_by": "trial"}, "expected bootstrap_by 'speaker' or 'id', got 'trial'"),
         ({"missing": "leave"}, "expected missing to be 'error', 'drop' or 'reject', got 'leave'"),
     ],
 )

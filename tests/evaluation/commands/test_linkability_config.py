@@ -26,7 +26,7 @@ def config(tmp_path):
     return path
 
 
-def test_a_configuration_gives_the_files_and_draws_by_its_seed(config):
+def test_a_configuration_equals_options_for_files_choice_and_seed(config):
     shown = ["--bootstrap", "0", "--json", "-"]
     found = passes("linkability", "--config", config, "--L", "3", "--allow-pickle", *shown)
     files = ["--enroll", config.parent / "enroll.pkl", "--test", config.parent / "trial.pkl"]

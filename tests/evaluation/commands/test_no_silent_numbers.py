@@ -138,7 +138,7 @@ def test_a_gallery_of_speakers_takes_the_best_model_of_each(tmp_path):
     )
     found = json.loads(passes("linkability", *paths(tmp_path), *options).stdout)
     assert (found["n_enroll"], found["n_trial"], found["n_speakers"]) == (3, 1, 1)
-    assert found["utterances"]["1"]["linkability"] == [0.0]  # bert's 3 beats anna's 2
+    assert found["utterances"]["1"]["linkability"] == [0.0]  # bert's score 3 beats anna's score 2
     assert "5 trials of models are 3 of speakers" in " ".join(found["utterances"]["1"]["notes"])
 
 
@@ -275,7 +275,7 @@ def test_differences_are_paired(two):
     rates = {name: found["systems"][name]["eer"]["rocch"] for name in "AB"}
     assert difference["value"] == pytest.approx(rates["A"] - rates["B"])
     assert difference["interval"][0] < difference["value"] < difference["interval"][1]
-    assert "the reference 'C' is none of the systems: A, B" in refused(*both, "--reference", "C")
+    assert "the reference 'C' is not one of the systems A, B" in refused(*both, "--reference", "C")
 
 
 def test_thresholds_of_a_development_list_are_applied(two):
@@ -372,7 +372,7 @@ def test_tables_are_written_for_papers(two):
     assert not re.search(r"(?<!\$)-\d", " & ".join(rows)), "a minus is one only in mathematics"
     markdown = (two / "t.md").read_text().splitlines()
     assert markdown[0].split("|")[1:4] == [" system ", " EER (ROCCH) [%] ", " Cllr (bit) "]
-    assert "no metric 'eer.x'; there are: eer.rocch" in refused(
+    assert "no metric 'eer.x'; the metrics are: eer.rocch" in refused(
         *both, "--columns", "eer.x", "--latex", two / "y.tex"
     )
 
@@ -389,7 +389,7 @@ def test_systems_with_equal_names_are_distinguished(two):
     assert "two systems are called 'x'" in refused("metrics", *both, "-l", "x", "-l", "x")
 
 
-# --- what is tried knows the answer ----------------------------------------------------------------------------------
+# --- systems that know the answers -----------------------------------------------------------------------------------
 
 
 def test_a_fusion_matches_weights_to_systems_in_any_order(two):
@@ -509,10 +509,7 @@ def test_a_key_given_as_scores_is_refused(files):
         ["plot", "det", "-o", files / "x.png"],
     ):
         message = refused(*command, "-s", files / "binary", "-k", files / "key.txt")
-        assert (
-            "the scores are 0 and 1 alone, as the labels of a key are (swap scores and key"
-            in message
-        )
+        assert "all scores are 0 or 1, like the labels of a key (swap scores and key" in message
     message = refused("metrics", "-s", files / "binary", "-k", files / "scores.txt")
     assert "are scores and key exchanged?" in refused(
         "zebra", "-s", files / "scores.txt", "-k", files / "scores.txt"
@@ -526,7 +523,7 @@ def test_a_key_given_as_scores_is_refused(files):
 @pytest.mark.parametrize("suffix", [".txt", ".h5"])
 def test_a_key_is_read_from_a_pipe(files, suffix):
     reading, writing = os.pipe()
-    # within the buffer of a pipe
+    # fits into the buffer of a pipe
     assert os.write(writing, (files / f"key{suffix}").read_bytes()) > 4000
     os.close(writing)
     piped = passes(
@@ -608,7 +605,7 @@ def test_systems_with_different_trials_are_reported(files):
     write_key(files / "shuffled.txt", key.subset(rng.permutation(len(key))))
     write_key(files / "half.txt", key.subset(rng.random(len(key)) < 0.7))
     turned = key.is_target.copy()
-    # as many of both
+    # both systems have the same number of trials
     turned[[int(np.flatnonzero(turned)[0]), int(np.flatnonzero(~turned)[0])]] ^= True
     write_key(
         files / "turned.txt", Key(key.model_ids, key.segment_ids, key.models, key.segments, turned)
@@ -745,7 +742,7 @@ def test_cllr_of_probabilities_has_a_note(files):
     write_scores(files / "scores.txt", replace(scores, values=1 / (1 + np.exp(-scores.values))))
     for more in ([], ["-s", files / "scores.csv", "-l", "a", "-l", "b"]):
         shown = passes("metrics", *paths(files), *more, "--bootstrap", "0").stdout
-        assert "all scores are between 0 and 1, so they are no log-likelihood ratios" in shown
+        assert "all scores are between 0 and 1, so they are not log-likelihood ratios" in shown
 
 
 @pytest.mark.parametrize("folder", [".", "..", "/"])
@@ -768,7 +765,7 @@ def test_ids_that_look_like_formulas_are_escaped_and_read_back(tmp_path, suffix)
     assert back.values.tolist() == [-1.5, 2, 3, 4]
 
 
-# --- outputs in the place of inputs ----------------------------------------------------------------------------------
+# --- outputs that would replace inputs -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

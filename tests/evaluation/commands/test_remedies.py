@@ -150,7 +150,7 @@ def test_a_key_without_some_of_the_scored_pairs_is_reported(command, words, tmp_
     line = words(command, lines_of(VALUES))
     truth = (tmp_path / "key.txt").read_text().splitlines()
     (tmp_path / "key.txt").write_text("\n".join(truth[2:]) + "\n")
-    assert "2 of 72 scores are of pairs that the key lacks" in passes(*line).stderr
+    assert "2 of 72 scores belong to pairs that the key lacks" in passes(*line).stderr
 
 
 def test_a_subset_of_a_key_is_joined_silently(caplog):
@@ -162,7 +162,7 @@ def test_a_subset_of_a_key_is_joined_silently(caplog):
     assert not caplog.records
     ev.eer(scores, ev.Key.from_ids(*zip(*PAIRS[2:], strict=True), TRUTH[2:]))
     assert [record.getMessage() for record in caplog.records] == [
-        "2 of 72 scores are of pairs that the key lacks"
+        "2 of 72 scores belong to pairs that the key lacks"
     ]
 
 
@@ -255,7 +255,7 @@ def test_a_file_given_for_two_systems_is_reported(command, words, tmp_path):
         ("second", None),
     ):
         said = passes(*line, "-s", tmp_path / f"{other}.txt", "-l", "A", "-l", "B").stderr
-        assert ("was one file given for two systems?" in said) == (told is not None)
+        assert ("was the same file given for two systems?" in said) == (told is not None)
         assert (told or "") in said
 
 
@@ -271,9 +271,9 @@ def test_equal_scores_in_two_formats_are_reported(command, words, tmp_path):
 @pytest.mark.parametrize("command", ["similarity", "fuse"])
 def test_a_file_given_for_two_roles_is_reported(command, words):
     line = words(command, lines_of(VALUES))
-    assert "was one file given" not in passes(*line).stderr
+    assert "was the same file given" not in passes(*line).stderr
     said = passes(*[word.replace("second", "first") for word in line])
-    assert "is given twice: was one file given for two systems?" in said.stderr
+    assert "is given twice: was the same file given for two systems?" in said.stderr
 
 
 def test_swapped_training_scores_and_shared_trials_are_reported(words, tmp_path):
@@ -337,7 +337,7 @@ def test_rejected_trials_are_written_but_not_trained_on(words, tmp_path):
 def test_similarity_of_uncalibrated_scores_is_reported(words):
     line = words("similarity", lines_of(np.exp(VALUES)))
     line[-1] = "none"
-    assert "all scores are above 0, so they are no log-likelihood ratios" in passes(*line).stderr
+    assert "all scores are above 0, so they are not log-likelihood ratios" in passes(*line).stderr
 
 
 def test_ratios_of_base_10_are_read_by_the_commands(words, tmp_path):

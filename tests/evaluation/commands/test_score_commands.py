@@ -232,7 +232,7 @@ def test_systems_are_fused_on_other_speakers(lists):
     passes("fuse", *both, *options, "-o", lists / "fused.txt")
     target, nontarget = read_split(lists / "fused.txt", lists / "key.txt")
     assert (len(target), len(nontarget)) == (60, 540)
-    # each trial by those of other speakers alone, as the function has it
+    # each trial is calibrated only by those of other speakers, as by the function
     key = formats.read_key(lists / "key.txt")
     rows = np.column_stack(
         [align(formats.read_scores(lists / f"{name}.txt"), key) for name in ("one", "two")]
@@ -240,7 +240,7 @@ def test_systems_are_fused_on_other_speakers(lists):
     speakers = find_speakers(key, segment_speakers=read_speakers(lists / "utt2spk"))
     expected = cross_validate_affine(rows, key.is_target, speakers, folds=5)
     np.testing.assert_allclose(align(formats.read_scores(lists / "fused.txt"), key), expected)
-    # what saw the trials is not better by chance alone: the honest figure is no better
+    # a calibration that saw the trials looks at least as good as an honest one
     run("fuse", *both, "--train-key", lists / "key.txt", "-o", lists / "seen.txt")
     assert cllr(target, nontarget) >= cllr(*read_split(lists / "seen.txt", lists / "key.txt"))
 
@@ -408,7 +408,7 @@ def test_scores_without_ids_and_repeated_pairs_are_joined_in_order(tmp_path, sco
 @pytest.mark.parametrize(
     ("scores", "key", "options", "message"),
     [
-        ("1\n0\n0\n", "k", ["--in-order"], "the scores are 0 and 1 alone"),
+        ("1\n0\n0\n", "k", ["--in-order"], "all scores are 0 or 1"),
         ("3\n2\n1\n", "k.h5", ["--in-order"], "does not keep the order"),
         (
             "0.5\n2\n",

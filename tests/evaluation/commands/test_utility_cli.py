@@ -189,7 +189,10 @@ def test_without_speakers_only_the_intervals_are_missing(lists):
     assert alone["convention"] == "pooled"
     write(lists / "spk2fold", "a 1\nb 1\n")
     for more in (("--convention", "vpc2024"), ("--spk2fold", lists / "spk2fold")):
-        assert "folds are of speakers: give --segment-speakers" in run("uar", *heard, *more).output
+        assert (
+            "folds are made of speakers: give --segment-speakers"
+            in run("uar", *heard, *more).output
+        )
 
 
 def test_comparing_a_folder_with_itself_is_reported(tmp_path):
@@ -198,7 +201,7 @@ def test_comparing_a_folder_with_itself_is_reported(tmp_path):
     write(tmp_path / "wav.scp", f"u {tmp_path}/u.wav\n")
     write(tmp_path / "utt2spk", "u a\n")
     done = passes("f0", tmp_path, tmp_path, "--jobs", 1)
-    assert "equals the reference in all 1 utterances: was one file given twice?" in done.stderr
+    assert "equals the reference in all 1 utterances: was the same file given twice?" in done.stderr
 
 
 def rank_file(path, eer, wer):
@@ -269,7 +272,7 @@ def test_systems_are_ranked_by_utility(tmp_path):
         (["rank", "text"], "expected '---- ... ----'"),
         (["rank", "absent.json"], "cannot be read"),
         (["rank", "text", "--target", "250"], "expected minimum EERs between 0 and 1"),
-        (["rank", "text", "--utility", "mos"], "expected utilities among"),
+        (["rank", "text", "--utility", "mos"], "expected utilities out of"),
     ],
 )
 def test_every_bad_input_gets_one_clear_error(lists, monkeypatch, arguments, message):
@@ -307,7 +310,7 @@ def test_similarity_of_one_repeated_file_is_reported(tmp_path, options, share):
     told = passes(
         "similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "b", *given
     ).output
-    assert "M_oo and M_oa are the same: was a file given twice?" in told
+    assert "M_oo and M_oa are equal: was a file given twice?" in told
     told = passes(
         "similarity", "--original", tmp_path / "a", "--original-anonymised", tmp_path / "c", *given
     ).output
@@ -394,9 +397,9 @@ def test_a_repeated_hypothesis_file_is_reported(tmp_path, command, options):
         0,
         options[1],
     )
-    assert "one file given" not in passes(*given, tmp_path / "two").stderr
+    assert "same file given" not in passes(*given, tmp_path / "two").stderr
     told = passes(*given, tmp_path / "two", options[1], tmp_path / "one").stderr
     assert (
-        f"{tmp_path / 'one'} holds the same as {tmp_path / 'two'}: was one file given for two systems?"
+        f"{tmp_path / 'one'} holds the same as {tmp_path / 'two'}: was the same file given for two systems?"
         in told
     )

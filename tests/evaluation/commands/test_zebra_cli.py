@@ -319,5 +319,5 @@ def test_zebra_profiles_refuse_misuse(lists):
         ev.zebra_profiles({"a": scores, "b": scores}, key, worst_case=True)
     with pytest.raises(DataError, match="expected Scores, or Scores by the names of systems"):
         ev.zebra_profiles({}, key)
-    with pytest.raises(DataError, match="expected a convention among"):
+    with pytest.raises(DataError, match="expected one of the conventions"):
         ev.zebra_profiles(scores, key, convention="mine")

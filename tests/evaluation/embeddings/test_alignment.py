@@ -135,11 +135,11 @@ def test_ranks_of_owners_equal_hand_computed_values():
     owners = np.array(["a", "b", "b", "c"], object)
     tested = np.array([[3.0, 0.1], [1.0, 2.0], [1.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
     speakers = np.array(["a", "a", "b", "c", "stranger"], object)
-    # b's nearest vector to (1, 0) is (1, 1); nobody is near to nothing, so all tie; a stranger is behind all
+    # b's nearest vector to (1, 0) is (1, 1); nobody is near a zero vector, so all tie; a stranger ranks last
     assert owner_ranks(tested, speakers, gallery, owners).tolist() == [1, 2, 2, 3, 4]
 
 
-def test_folds_hold_whole_speakers_whatever_the_order():
+def test_folds_contain_whole_speakers_in_any_order():
     speakers = [f"s{number % 11}" for number in range(50)]
     folds = speaker_folds(speakers, 4, seed=3)
     assert {fold: len({name for name, of in zip(speakers, folds, strict=True) if of == fold}) for fold in range(4)} == {

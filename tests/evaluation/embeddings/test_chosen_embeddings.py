@@ -46,11 +46,11 @@ MISUSE = {
     "no vectors": (lambda: Embeddings.from_dict({}), "at least one utterance"),
     "other lengths": (
         lambda: Embeddings.from_dict({"a": [1.0], "b": [1.0, 2.0]}),
-        "vectors of one shape",
+        "vectors of the same shape",
     ),
     "a number": (
         lambda: Embeddings.from_dict({"a": 1.0}),
-        r"vectors of one shape \(D,\), got \(\)",
+        r"vectors of the same shape \(D,\), got \(\)",
     ),
     "another sign": (
         lambda: Embeddings.from_dict(VECTORS, speakers="-"),
@@ -60,9 +60,9 @@ MISUSE = {
         lambda: Embeddings.from_dict(VECTORS, speakers={"anna/1": "anna"}),
         "2 of 3 utterances",
     ),
-    "an unknown id": (lambda: Embeddings.from_dict(VECTORS)[["x"]], "ids are not there: 'x'"),
+    "an unknown id": (lambda: Embeddings.from_dict(VECTORS)[["x"]], "ids do not exist: 'x'"),
     "an id twice": (lambda: Embeddings.from_dict(VECTORS)[["anna/1", "anna/1"]], "repeated"),
-    "nothing": (lambda: Embeddings.from_dict(VECTORS)[:0], "nothing was chosen"),
+    "nothing": (lambda: Embeddings.from_dict(VECTORS)[:0], "no embedding was chosen"),
 }
 
 

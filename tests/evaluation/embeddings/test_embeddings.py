@@ -146,13 +146,13 @@ def test_all_bad_lines_of_an_scp_are_named_and_no_command_runs(tmp_path):
     [
         (b"NPY\x04", "expected numbers between brackets"),
         (b"", "it begins with b''"),
-        (b"\0B\4xxxx", "it is of the kind"),
+        (b"\0B\4xxxx", "it has the kind"),
         (b"[ 1 2", "expected numbers between brackets"),
         (b"[ 1 2 ] u2 [ 3 4 ]\n", "the line does not end after"),
         (b"[\n 1 2\n 3 ]\n", "its rows differ in length"),
         (b"[\n 1 2\n 3 4 ]\n", r"got float32 of shape \(2, 2\)"),
         (b"[ 1 x ]\n", "could not convert string to float"),
-        (b"\0BFX \4\1\0\0\0", "it is of the kind b'FX'"),
+        (b"\0BFX \4\1\0\0\0", "it has the kind b'FX'"),
         (b"\0BFV \10\1\0\0\0\0\0\0\0", "a size of 8 bytes, expected 4"),
         (b"\0BFV \4\2\0\0\0\0\0\0\0", "it is cut short"),
         (b"\0BCM3 \0\0\0\0", "requires a buffer"),
@@ -248,7 +248,7 @@ def test_speaker_means_of_real_x_vectors_equal_the_published_ones(shared, tmp_pa
     assert set(utterances.speakers.tolist()) == {"1089"}
     own = speakers.vectors[speakers.ids.tolist().index("1089")]
     assert utterances.vectors.mean(axis=0) == pytest.approx(own, abs=1e-4)
-    # the scp says where in the archive each stands, under a path of its first home
+    # the scp names the position of each in the archive, with the archive's original path
     scp = (folder / "enrolls_xvector.1.scp").read_text()
     (tmp_path / "e.scp").write_text(scp.replace("xvector.1.ark", "enrolls_xvector.1.ark"))
     (tmp_path / "enrolls_xvector.1.ark").symlink_to(folder / "enrolls_xvector.1.ark")
@@ -263,8 +263,8 @@ def test_speaker_means_of_real_x_vectors_equal_the_published_ones(shared, tmp_pa
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"ids": IDS, "speakers": SPEAKERS}, "vectors not there"),
-        ({"vectors": VECTORS}, "ids not there"),
+        ({"ids": IDS, "speakers": SPEAKERS}, "instead of vectors there is"),
+        ({"vectors": VECTORS}, "there are no ids"),
         (
             {"ids": IDS, "vectors": VECTORS.astype(int)},
             "expected vectors (n, D) of floats, got int64 of shape (3, 3)",
@@ -281,7 +281,7 @@ def test_speaker_means_of_real_x_vectors_equal_the_published_ones(shared, tmp_pa
             {"ids": [True, False, True], "vectors": VECTORS},
             "expected ids of text or whole numbers, got bool",
         ),
-        ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape (2,)"),
+        ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids for 3 vectors, got shape (2,)"),
         ({"ids": ["a", "b", "a"], "vectors": VECTORS}, "ids of utterances: 'a' is repeated"),
         (
             {"ids": ["a", "", "c"], "vectors": VECTORS},
@@ -293,7 +293,7 @@ def test_speaker_means_of_real_x_vectors_equal_the_published_ones(shared, tmp_pa
         ),
         (
             {"ids": IDS, "vectors": VECTORS[:, :0]},
-            "expected vectors of floats, one row an utterance",
+            "expected vectors of floats, one row per utterance",
         ),
         (
             {"ids": np.array([b"a", b"\xff", b"c"]), "vectors": VECTORS},

@@ -73,7 +73,7 @@ def test_dictionaries_of_speakers_are_read(tmp_path):
     found = read(path, speakers=tmp_path / "map")
     assert found.ids.tolist() == found.speakers.tolist() == ["anna", "bert"]
     assert found.notes == (f"{path} holds a vector for each speaker: its ids are speakers of map",)
-    (tmp_path / "map").write_text(UTT2SPK + "anna x\nbert x\n")  # ids of the map come first
+    (tmp_path / "map").write_text(UTT2SPK + "anna x\nbert x\n")  # ids of the map are preferred
     assert read(path, speakers=tmp_path / "map").speakers.tolist() == ["x", "x"]
     (tmp_path / "map").write_text(UTT2SPK + "anna x\n")
     with pytest.raises(
@@ -120,8 +120,8 @@ def test_several_vectors_for_each_speaker_are_read(content, ids, tmp_path):
         ({"a": [0.5, "x"]}, "got list for 'a'"),
         ({"a": VECTORS[0], "b": np.array(1.0)}, "got ndarray for 'b#1'"),
         ({"a": np.zeros(0, "f4")}, "got dict"),
-        ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids of 3 vectors, got shape"),
-        (VECTORS, "ids not there"),
+        ({"ids": IDS[:2], "vectors": VECTORS}, "expected ids for 3 vectors, got shape"),
+        (VECTORS, "there are no ids"),
         (
             {"a": VECTORS[0], "": VECTORS[1]},
             "expected ids of utterances to be strings that are not empty",
@@ -355,7 +355,7 @@ def test_files_that_do_not_match_are_refused(tmp_path):
         read_embeddings([tmp_path / "a.npz", tmp_path / "c.npz"])
     with pytest.raises(DataError, match=r"a\.npz, .*a\.npz: ids of utterances: 'u1' is repeated"):
         read_embeddings([tmp_path / "a.npz", tmp_path / "a.npz"])
-    with pytest.raises(DataError, match=r"x\*\.npz: no file has such a name"):
+    with pytest.raises(DataError, match=r"x\*\.npz: no file has this name"):
         read_embeddings(tmp_path / "x*.npz")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="expected a folder of embeddings, got none of them"):
@@ -431,14 +431,14 @@ def test_speakers_are_read_from_a_table(tmp_path):
     ("text", "message"),
     [
         ("id,a,b\nu1,1,2\nu2,1\n", "e.csv:3: expected 3 columns as in the header, got 2"),
-        ("id,a,b\nu1,1,x\n", "e.csv:2: 'x' is no number"),
-        ("id,path\nu1,x.wav\n", "e.csv:2: 'x.wav' is no number"),
+        ("id,a,b\nu1,1,x\n", "e.csv:2: 'x' is not a number"),
+        ("id,path\nu1,x.wav\n", "e.csv:2: 'x.wav' is not a number"),
         ("id,id\nu1,1\n", "e.csv:1: expected distinct names of columns"),
         ("id,speaker\nu1,x\n", "e.csv:1: expected columns of values after the ids, got none"),
         ("id,a,b\n", "e.csv: expected embeddings, got none"),
         ("u1 1 2\nu2 1\n", r"got \(2,\) for u1 and \(1,\) for u2"),
         ("u1 1 2\nu1 3 4\n", "'u1' is repeated"),
-        ("the quick brown fox\n", "e.csv:1: 'quick' is no number"),
+        ("the quick brown fox\n", "e.csv:1: 'quick' is not a number"),
         ("id,vector\nu1,[]\n", "e.csv"),
         ('id,a\n"u1,1\n', "e.csv"),
         (" \n \n", "e.csv"),
@@ -469,7 +469,7 @@ def test_bad_values_are_reported_with_their_file(tmp_path):
         (
             "good",
             "wide",
-            r"as many dimensions on both sides, got 3 of the enrolled and 4 of the tested \(.*wide\.npz",
+            r"the same number of dimensions on both sides, got 3 of the enrolled and 4 of the tested \(.*wide\.npz",
         ),
     ):
         with pytest.raises(DataError, match=message):
@@ -554,10 +554,10 @@ def test_an_npz_that_holds_one_dictionary_is_read(tmp_path, name):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({}, "vectors not there, but nothing"),
-        ({"bar": np.array([b"u1"]), "foo": VECTORS}, "vectors not there, but bar, foo"),
+        ({}, "instead of vectors there is nothing"),
+        ({"bar": np.array([b"u1"]), "foo": VECTORS}, "instead of vectors there is bar, foo"),
         ({"u1": VECTORS[0], "u2": VECTORS[1, :2]}, r"got \(3,\) for u1 and \(2,\) for u2"),
-        ({"u1": np.array([1, 2])}, "vectors not there, but u1"),
+        ({"u1": np.array([1, 2])}, "instead of vectors there is u1"),
     ],
 )
 def test_hdf5_files_of_other_types_are_refused(tmp_path, arrays, message):

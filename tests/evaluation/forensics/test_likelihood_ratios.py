@@ -47,7 +47,7 @@ def test_numbers_equal_those_of_lir(name):
         np.testing.assert_allclose(value, floats(expected[measure]), rtol=0, atol=1e-9)
 
 
-def test_elub_of_ratios_on_the_grid_are_those_of_exact_arithmetic():
+def test_elub_of_ratios_on_the_grid_equals_exact_arithmetic():
     """lir rounds 10 ** llr, so that ties between ratios and the grid fall on either side."""
     target, nontarget = (
         [round(10 * value) for value in SETS["tied"][side]] for side in ("target", "nontarget")
@@ -92,7 +92,7 @@ def test_many_calibrated_ratios_have_a_dev_pav_near_0_and_bounds_far_from_it():
     lower, upper = ev.elub(target, -target).log10
     assert lower == pytest.approx(-upper)
     assert upper > 2
-    # a factor of 10 too much support
+    # a factor of 10 too much support for one side
     assert ev.dev_pav(target + LN10, LN10 - target) == pytest.approx(1.0, abs=0.05)
 
 
@@ -120,7 +120,7 @@ MISTAKES = {
     "reversed": (lambda target, nontarget: (-target, -nontarget), "REVERSED"),
     "ratios, no logarithms": (lambda *trials: tuple(map(np.exp, trials)), "take the logarithm"),
     "probabilities": (lambda *trials: tuple(1 / (1 + np.exp(-side)) for side in trials), "logit"),
-    "scores": (lambda target, nontarget: (30 * target, 30 * nontarget), "no calibrated LLRs"),
+    "scores": (lambda target, nontarget: (30 * target, 30 * nontarget), "not calibrated LLRs"),
 }
 
 
@@ -210,13 +210,13 @@ def crossed(change=lambda *trials: trials):
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_validation_of_what_is_no_ratio_raises_a_warning(name, caplog):
+def test_validating_scores_that_are_not_ratios_raises_a_warning(name, caplog):
     change, message = MISTAKES[name]
     validate(*crossed(change), resampling=ev.Resampling(0))
     assert message in caplog.text
 
 
-def test_a_validation_reads_ratios_of_base_10_and_says_so():
+def test_validation_of_ratios_to_base_10_names_the_base():
     scores, key = crossed()
     natural = validate(scores, key, resampling=ev.Resampling(0))
     tens = ev.Scores.from_ids(*zip(*key.pairs(), strict=True), scores.values / np.log(10))

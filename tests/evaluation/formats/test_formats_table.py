@@ -62,7 +62,7 @@ def test_the_page_lists_every_format():
     assert [row for row in rows if row[0] != "name"] == expected
 
 
-# and what pandas, spreadsheets or Python take for numbers, gaps or truths
+# and strings that pandas, spreadsheets or Python take for numbers, gaps or truth values
 ODD = (
     "NA",
     "nan",
@@ -83,7 +83,7 @@ ODD = (
 IDS = st.sampled_from(ODD) | st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5
 )
-# what a column of text cannot hold; a table keeps all but the line ends of old Macintoshes
+# characters that a column of text cannot hold; a table keeps all but the line ends of old Macintoshes
 WHITE = {
     ".txt": set(" \t\n\r\x0b\x0c\ufeff"),
     ".csv": set("\n\r"),
@@ -141,7 +141,7 @@ def test_a_user_defined_format_serves_only_its_kinds_of_list(tmp_path, nested):
         read_key(path, Choice(formats=(mine,)))
     with pytest.raises(
         DataError,
-        match=r"no key can be written as nested .write it as one of hdf5, npz, table, text",
+        match=r"nested cannot hold key .write it as one of hdf5, npz, table, text",
     ):
         write_key(path, KEY, formats=(mine,))
     path.write_text("a s 1\n")

@@ -57,7 +57,7 @@ def test_non_ascii_and_long_ids_are_kept_whole(tmp_path, caplog):
     assert sorted(formats.read_trials(tmp_path / "t.h5").model_ids) == sorted(names)
     with h5py.File(tmp_path / "t.h5") as file:
         assert h5py.check_string_dtype(file["modelset"].dtype).encoding == "utf-8"
-        with pytest.raises(UnicodeDecodeError):  # an error in SIDEKIT rather than another id
+        with pytest.raises(UnicodeDecodeError):  # SIDEKIT fails rather than read a wrong id
             file["modelset"][()].astype("U100")
 
 
@@ -199,6 +199,6 @@ def test_sidekit_files_are_read_and_written_equal(shared, tmp_path, name):
         for part in theirs:
             assert ours[part].dtype == theirs[part].dtype
             expected = theirs[part][()]
-            if part == "scores":  # theirs holds numbers beside the mask too
+            if part == "scores":  # their file holds numbers outside the mask too
                 expected[theirs["score_mask"][()] == 0] = 0
             np.testing.assert_array_equal(ours[part][()], expected)

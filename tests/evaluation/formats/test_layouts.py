@@ -135,7 +135,7 @@ def test_the_order_of_columns_can_be_given(tmp_path, layout, text):
     "layout", ["kaldy", "model,score", "model,segment", "model,model,segment,score", ""]
 )
 def test_a_wrong_order_is_refused(layout):
-    with pytest.raises(DataError, match=r"no order of the columns of scores.*kaldi"):
+    with pytest.raises(DataError, match=r"not an order of the columns of scores.*kaldi"):
         forced_layout(layout, "scores")
 
 

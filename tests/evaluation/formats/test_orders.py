@@ -93,9 +93,9 @@ def test_scores_are_written_in_the_matlab_layout(folder):
         (["scores", "scores.txt", "out.txt", "--to", "bob", "-k", "key.txt"], "give the speakers"),
         (["scores", "scores.txt", "out.txt", "--to", "score,model,-,segment"], "when reading only"),
         (["scores", "scores.txt", "out.txt", "--to", "nonsense"], "nonsense"),
-        (["key", "key.txt", "out.txt", "--to", "speechbrain"], "a key has none"),
+        (["key", "key.txt", "out.txt", "--to", "speechbrain"], "which a key lacks"),
         (["key", "key.txt", "out.h5", "--to", "matlab"], "scores only"),
-        (["trials", "key.txt", "out.txt", "--to", "kaldi"], "one order"),
+        (["trials", "key.txt", "out.txt", "--to", "kaldi"], "only one column order"),
     ],
 )
 def test_incomplete_conversions_are_refused_with_a_reason(folder, arguments, words):

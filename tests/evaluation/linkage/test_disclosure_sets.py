@@ -76,7 +76,7 @@ def test_quarters_are_taken_from_both_ends_of_the_order(values, rule):
 @pytest.mark.parametrize(
     ("values", "options", "text"),
     [
-        ([1.0, 2.0, 3.0], {}, "expected at least 4 speakers to take quarters of, got 3"),
+        ([1.0, 2.0, 3.0], {}, "expected at least 4 speakers to form quarters, got 3"),
         (
             [1.0, 2.0, 3.0, float("nan")],
             {},
@@ -85,7 +85,7 @@ def test_quarters_are_taken_from_both_ends_of_the_order(values, rule):
         (
             [1.0, 2.0, 3.0, 4.0],
             {"rule": "best"},
-            "expected a rule for ties among nearest, include, exclude, random",
+            "expected one of the rules for ties nearest, include, exclude, random",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_equal_sets_agree_fully_and_disjoint_ones_less_than_by_chance():
     assert joint_agreement(members, permutations=5).union == 2
 
 
-def test_permutations_agree_with_the_exact_chance():
+def test_permutations_agree_with_the_exact_probability():
     rng = np.random.default_rng(3)
     members = rng.random((2, 80)) < 0.3
     exact = pair_agreement(*members)
@@ -146,7 +146,7 @@ def test_the_mean_over_pairs_counts_each_pair_once():
         [[1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0], [0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool
     )
     found = mean_agreement(members, [(0, 1), (0, 2), (1, 3)], permutations=50)
-    assert found.jaccard == pytest.approx((1 / 3 + 0) / 2)  # an empty set says nothing
+    assert found.jaccard == pytest.approx((1 / 3 + 0) / 2)  # an empty set counts as 0
     assert found.spread == pytest.approx(np.std([1 / 3, 0]))
     assert found.n_pairs == 2
     assert joint_agreement(members[:2], permutations=5).jaccard == pytest.approx(1 / 3)

@@ -93,7 +93,7 @@ def test_the_influence_of_a_trial_equals_the_effect_of_doubling_it(shape):
     trials = np.ones(len(excess))
     to_shape, to_mean = influences(Tail(fitted, trials, trials, trials, excess))
     refitted = [_shape(np.vstack([excess, row]).ravel()) - fitted for row in excess]
-    # the slope of the straight line through the origin; the largest scores of excesses are clipped, which adds to it
+    # the slope of the straight line through the origin; clipping the largest scores adds to it
     assert to_shape @ refitted / (to_shape @ to_shape) == pytest.approx(1, abs=0.3)
     assert np.corrcoef(to_shape, refitted)[0, 1] > 0.9
     np.testing.assert_allclose(
@@ -286,7 +286,7 @@ def test_if_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_that_of_n
     rate = rate_where(0, n_speakers, 300, 0.05)
     assert found.is_trusted
     assert high.tolist() == [1.0, 1.0, 1.0]
-    # trials that are all alike: a mean of powers is never lower
+    # the bound for trials that are all alike: a mean of powers is never lower
     assert (low <= (1 - rate) ** np.array([1, 2999 / 299, 29_999 / 299]) + 1e-12).all()
     for test in found.tests:
         assert test.high == 1
@@ -387,7 +387,7 @@ SCORES = np.random.default_rng(0).normal(size=(1000, 12))
         ({"sizes": [float("nan")]}, "expected populations from 2"),
         ({"sizes": [1e13]}, "expected populations from 2"),
         ({"resampling": Resampling(0)}, "expected at least 2 resamples, got 0"),
-        ({"ties": "optimistic"}, "expected a rule for ties among"),
+        ({"ties": "optimistic"}, "expected one of the rules for ties"),
         (
             {"impostor_scores": SCORES[:5]},
             r"expected impostor scores of shape \(1000, 11 or more\), got \(5, 12\)",

@@ -38,7 +38,7 @@ def brute_force(matrix, enrolled, tested, threshold):
     for scores, person in zip(matrix.tolist(), tested, strict=True):
         if person in enrolled:
             own = scores[enrolled.index(person)]
-            place = sum(score >= own for score in scores)  # equal scores come before
+            place = sum(score >= own for score in scores)  # equal scores rank before it
             missed.append(own < threshold or place > 1)
         else:
             wrong.append(max(scores) >= threshold)
@@ -72,12 +72,12 @@ def test_rates_equal_those_of_brute_force(seed):
     assert ("not resolved" in result.notes["fnir.0.01"]) == (0.01 * 36 < 1)
 
 
-def test_random_scores_find_one_in_as_many_as_are_enrolled():
+def test_random_scores_find_the_speaker_only_by_chance():
     matrix = np.random.default_rng(1).normal(size=(4000, 4))
     tested = ["a", "b", "c", "d"] * 500 + ["x"] * 1000 + ["y"] * 1000
     scores, key = made(matrix, ["a", "b", "c", "d"], tested)
     result = ev.identification(scores, key, fpir=[0.5], resampling=NONE)
-    # half of all searches are answered, each model being as likely
+    # half of all searches are answered, with each model equally likely
     assert result.fnir[0.5].value == pytest.approx(1 - 0.5 / 4, abs=0.02)
 
 
@@ -93,7 +93,7 @@ def test_intervals_resample_the_people_who_are_tested():
     result = ev.identification(scores, key, fpir=[0.1], speakers="/", resampling=Resampling(100))
     low, high = result.intervals["fnir.0.1"]
     assert low < result.fnir[0.1].value < high
-    assert "fpir.0.1" not in result.intervals  # it was chosen
+    assert "fpir.0.1" not in result.intervals  # it was chosen on the same trials
     given = ev.identification(
         scores, key, threshold=1.5, speakers="/", resampling=Resampling(100, seed=1)
     )

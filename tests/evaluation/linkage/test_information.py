@@ -75,7 +75,7 @@ def test_slope_equals_that_of_scikit_learn(seed):
     linear_model = pytest.importorskip("sklearn.linear_model")
     trials = random_trials(seed)
     spread = [np.ptp(trials.values[trials.rows == row]) for row in range(12)]
-    varying = np.array(spread)[trials.rows] > 0  # else z of the row is 0
+    varying = np.array(spread)[trials.rows] > 0  # otherwise z of the row is 0
     rows = np.unique(trials.rows[varying], return_inverse=True)[1]
     values = trials.values[varying]
     truth = trials.is_target[varying]
@@ -189,7 +189,7 @@ def test_background_speakers_calibrate_all_rows():
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_drawn_galleries_keep_the_target_speaker_and_have_the_asked_size(seed):
+def test_drawn_galleries_keep_the_target_speaker_and_have_the_requested_size(seed):
     trials = random_trials(seed)
     smaller = drawn_gallery(trials, 3, np.random.default_rng(seed))
     sizes = np.bincount(trials.rows)

@@ -52,7 +52,7 @@ def over_all_draws(beaters, ties, impostors, size, top, rule):
             total += higher + same < top
         elif rule == "lenient":
             total += higher < top
-        else:  # the owner stands before none, one, ..., all of the ties, each as likely
+        else:  # the owner ranks before none, one, ..., all of the ties, with equal probability
             total += Fraction(sum(higher + before < top for before in range(same + 1)), same + 1)
         count += 1
     return total / count
@@ -120,7 +120,7 @@ def test_golden_curves_are_reproduced_exactly_and_by_monte_carlo(shared, utteran
     for size, drawn in published.items():
         each = linkability_by_row(ranks, [size])[:, 0]
         error = np.sqrt((each * (1 - each)).sum()) / len(each) / np.sqrt(len(drawn))
-        # the reference's draws share their noise between seeds, sizes and L, so a wide margin
+        # the reference's draws share their noise between seeds, sizes and L, so the margin is wide
         assert abs(np.mean(drawn) - each.mean()) <= max(4 * error, 1e-12)
 
 
@@ -208,11 +208,11 @@ def test_incompatible_arguments_are_refused(which):
     [
         (
             lambda ranks: similarity_rank_disclosure(replace(ranks, impostors=np.array([5, 6]))),
-            "expected rows with as many impostors each, got 5 to 6",
+            "expected the same number of impostors in each row, got 5 to 6",
         ),
         (
             lambda ranks: linkability_over_sizes(ranks, measure="grid"),
-            "a measure of sizes among log, uniform, got 'grid'",
+            "one of the measures of sizes log, uniform, got 'grid'",
         ),
         (
             lambda ranks: linkability_at_sizes(ranks, [0]),
@@ -229,7 +229,7 @@ def test_incompatible_arguments_are_refused(which):
         ),
         (
             lambda ranks: linkability_at_sizes(ranks, [2], ties="both"),
-            "expected a rule for ties among",
+            "expected one of the rules for ties",
         ),
         (
             lambda ranks: monte_carlo(ranks, [2], runs=0),
@@ -275,7 +275,7 @@ def test_intervals_equal_those_of_the_general_method():
         value = each[:, place].mean()
         expected = interval(value, resampled, method=Method("logit", lower=0, upper=1), n_units=40)
         ends = np.array([expected.low, expected.high])
-        # there with 39 degrees of freedom, here with as many as speakers share in it, and no wider than a share
+        # the reference has 39 degrees of freedom, ours as many as speakers contribute, and stays within 0 to 1
         carriers = min(
             one.sum() ** 2 / (one**2).sum() for one in (each[:, place], 1 - each[:, place])
         )
@@ -365,7 +365,7 @@ def test_the_disclosure_of_a_known_distribution_is_recovered():
     found = similarity_rank_disclosure(Ranks(beaters, 0, impostors))
     assert found["mean_bits"] == pytest.approx(truth @ bits, abs=0.15)
     assert found["worst_bits"] == pytest.approx(bits.max(), abs=0.25)
-    # few trials in many ranks: the histogram discloses what is not there
+    # few trials in many ranks: the histogram shows disclosure that does not exist
     assert found["histogram_mean_bits"] > found["mean_bits"]
 
 

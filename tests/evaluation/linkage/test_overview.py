@@ -115,7 +115,7 @@ def test_the_command_prints_the_page_and_writes_the_json_of_the_function(files, 
     assert json.loads(written.stdout) == json.loads(to_json(overview.to_dict()))
 
 
-def test_ids_that_may_be_no_speakers_have_no_intervals():
+def test_ids_that_may_not_be_speakers_have_no_intervals():
     models = [f"m{model // 2}_{model % 2}" for model in range(6)] * 6
     segments = np.repeat([f"t{number}" for number in range(6)], 6)
     key = Key.from_ids(models, segments, np.arange(36) % 6 == np.arange(36) // 6)
@@ -188,7 +188,7 @@ def test_side_information_that_contradicts_a_target_trial_raises():
         DataError, match="both sides of a target trial to match, but 's00' and 's00/0'"
     ):
         disclosure_overview(scores, key, side=SIDES | {"s00/0": "m"})
-    with pytest.raises(DataError, match="one side alone"):
+    with pytest.raises(DataError, match="only for one side"):
         disclosure_overview(scores, key, side=SIDE)
 
 

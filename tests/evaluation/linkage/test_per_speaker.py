@@ -90,7 +90,7 @@ def test_speakers_without_nontarget_trials_are_noted():
     assert found.notes == ("1 of 2 speakers have no nontarget trial against them: no EER and Cllr",)
     assert np.isnan(found.eer[1])
     assert "no nontarget trial" in str(found)
-    assert np.isnan(found.rank1[0])  # compared with nobody else
+    assert np.isnan(found.rank1[0])  # there is nobody to compare with
     assert found.rank1[1] == 1
 
 
@@ -110,13 +110,13 @@ def test_missing_scores_are_dropped_on_request():
         (lambda s, k: (s.subset([0]), k), "without a score"),
     ],
 )
-def test_what_is_no_list_is_refused(arguments, says):
+def test_files_that_are_not_lists_are_refused(arguments, says):
     scores, key = crossed()
     with pytest.raises(DataError, match=says):
         ev.per_speaker(*arguments(scores, key), speakers="-")
 
 
-def test_ids_that_may_be_no_speakers_are_refused():
+def test_ids_that_may_not_be_speakers_are_refused():
     scores, key = random_list(0)
     with pytest.raises(DataError, match="the speakers are not known"):
         ev.per_speaker(scores, key)

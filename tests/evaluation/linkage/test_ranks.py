@@ -39,7 +39,7 @@ def brute(gallery, trials, owners):
         signed = []
         for vector in gallery.tolist():
             dot = sum(a * b for a, b in zip(trial, vector, strict=True))
-            # sign(dot) * dot**2 / |vector|**2 orders as the cosine does
+            # sign(dot) * dot**2 / |vector|**2 gives the same order as the cosine
             signed.append(((dot > 0) - (dot < 0), dot * dot, sum(a * a for a in vector)))
         own = signed[owner]
 
@@ -81,7 +81,7 @@ def crowded():
     """A gallery in which thousands of comparisons are closer than float32 can tell."""
     rng = np.random.default_rng(3)
     gallery = rng.standard_normal((700, 48)).astype(np.float32)
-    # copies of each other but for the last bits
+    # equal except for the last bits
     gallery[200:500] = gallery[0] * (1 + 1e-6 * rng.standard_normal((300, 48))).astype(np.float32)
     trials = gallery[:333] + rng.standard_normal((333, 48)).astype(np.float32)
     trials[200:] = gallery[0] + rng.standard_normal((133, 48)).astype(np.float32)
@@ -191,7 +191,7 @@ def test_random_choices_ignore_order_and_are_nested():
             ).all()
     assert (draws[0, 1] != draws[1, 1]).any()
     assert draws[0, 10] == pytest.approx(draws[1, 10])
-    # the one utterance is among the two: their mean doubled less it is another utterance of the list
+    # the one utterance is among the two: twice their mean minus it is the other one, which is also in the list
     other = 2 * draws[0, 2] - draws[0, 1]
     assert all(np.isclose(vectors, row).all(axis=1).any() for row in other)
 
@@ -214,7 +214,7 @@ def ranked(gallery, trials, speakers=None, **options):
         ),
         (
             lambda: ranked(GOOD, GOOD[:, :3]),
-            "as many dimensions on both sides, got 4 of the enrolled and 3 of the tri",
+            "the same number of dimensions on both sides, got 4 of the enrolled and 3 of the tri",
         ),
         (
             lambda: ranked(np.where(GOOD == 1, np.nan, GOOD), GOOD),
@@ -237,13 +237,16 @@ def ranked(gallery, trials, speakers=None, **options):
         ),
         (
             lambda: Embeddings(["u"], ["a", "b", "c"], GOOD),
-            "expected ids of 3 vectors, got shape (1,)",
+            "expected ids for 3 vectors, got shape (1,)",
         ),
         (
             lambda: Embeddings(["u"], ["a"], np.array([1.0])),
-            "expected vectors of floats, one row an utterance",
+            "expected vectors of floats, one row per utterance",
         ),
-        (lambda: Averaging(mean="median"), "expected mean among plain, normalised, got 'median'"),
+        (
+            lambda: Averaging(mean="median"),
+            "expected the mean 'plain' or 'normalised', got 'median'",
+        ),
     ],
 )
 def test_bad_embeddings_are_refused(make, message):
@@ -318,7 +321,7 @@ def test_the_largest_impostor_scores_of_each_row_are_kept():
     mean = np.array([values[owners == own].mean(axis=0) for own in range(6)])
     off = mean[~np.eye(6, dtype=bool)].reshape(6, 5)
     assert means == pytest.approx(-np.sort(-off, axis=1)[:, :4])
-    assert rank_scores(scores, key, [None], largest=6)[0][1] is None  # there are five
+    assert rank_scores(scores, key, [None], largest=6)[0][1] is None  # there are only five
     values[3, 3] = np.inf
     assert rank_scores(*table(values, owners.tolist()), [None], largest=4)[0][1] is None
 
@@ -394,7 +397,7 @@ def test_broken_and_foreign_files_of_ranks_are_refused(tmp_path):
     np.savez(tmp_path / "half.npz", **{"1/beaters": [1]})
     for name, words in (
         ("text", "cannot be read as npz"),
-        ("half", "is no file of ranks"),
+        ("half", "is not a file of ranks"),
         ("none", "cannot be read"),
     ):
         with pytest.raises(DataError, match=words):

@@ -121,7 +121,9 @@ def test_bad_numbers_are_refused(utterances, message):
     vectors[5] = -vectors[4]  # utterances of the first conversation of the second speaker
     with pytest.raises(DataError, match="conversation mean"):
         singling_out(sides[0], Embeddings(sides[1].ids, sides[1].speakers, vectors), utterances=2)
-    with pytest.raises(DataError, match="expected as many dimensions on both sides, got 3 and 8"):
+    with pytest.raises(
+        DataError, match="expected the same number of dimensions on both sides, got 3 and 8"
+    ):
         singling_out(people(np.ones((2, 1, 3))), sides[1])
 
 
@@ -152,7 +154,7 @@ def test_side_information_restricts_the_crowd_to_those_who_match(seed):
             threshold = (ranked[1] + ranked[2]) / 2
             successes += (scores[:, fold] > threshold).sum() == 1
         shares.append(successes / 3)
-    # products are summed in another order, so that ties at a threshold may fall otherwise
+    # products are summed in another order, so that ties at a threshold may be decided differently
     assert np.mean(np.abs(result.per_predicate - shares) > 1e-9) <= 0.12
 
 

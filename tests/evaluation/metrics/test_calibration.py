@@ -81,7 +81,7 @@ def test_gaussian_scores_converge_at_the_rate_of_their_number(distance):
 
 def test_pav_llrs_are_returned_in_the_order_of_their_trials():
     target, nontarget = pav_llrs([3.0, 1.0], [2.0, 0.0], laplace=True)
-    # above: one target and Laplace's pair; middle: 1 and 2 are out of order; below: one nontarget and Laplace's pair
+    # above: one target and Laplace's pair; middle: 1 and 2 in the wrong order; below: one nontarget and Laplace's pair
     assert target == pytest.approx([np.log(2), 0.0])
     assert nontarget == pytest.approx([0.0, -np.log(2)])
 

@@ -130,7 +130,9 @@ def test_the_hull_equals_a_search(both):
     assert (turns > 0).all()  # strictly convex
     for corner, step in zip(corners, steps, strict=False):
         offset = points - corner
-        assert (step[0] * offset[:, 1] - step[1] * offset[:, 0] >= 0).all()  # no point below
+        assert (
+            step[0] * offset[:, 1] - step[1] * offset[:, 0] >= 0
+        ).all()  # no point lies below the hull
 
 
 @given(classes, st.floats(1e-4, 1 - 1e-4))
@@ -218,7 +220,11 @@ def test_malformed_scores_are_refused(metric, target, nontarget, words):
         ),
         (min_dcf, {"p_target": 0.1, "c_miss": 0}, "positive costs"),
         (act_dcf, {"p_target": 0.1, "c_fa": np.inf}, "positive costs"),
-        (eer, {"method": "eer"}, "a method among rocch, interpolated, kaldi, speechbrain, nearest"),
+        (
+            eer,
+            {"method": "eer"},
+            "one of the methods rocch, interpolated, kaldi, speechbrain, nearest",
+        ),
         *((tpr_at_fpr, {"fpr": rate}, "rate between 0 and 1") for rate in (0.0, 1.0, np.nan)),
         *((hull_min_dcf, {"prior": logit}, "not its logit") for logit in (-2.29, 0, 1, 1.5)),
     ],
@@ -273,7 +279,7 @@ def by_roc_curve(target, nontarget):
 
 
 @given(classes, st.randoms())
-def test_the_edge_alone_gives_the_equal_error_rate_of_the_whole_hull_to_the_bit(both, random):
+def test_the_crossing_edge_gives_the_equal_error_rate_of_the_whole_hull_to_the_bit(both, random):
     scores = sort_scores(*both)
     for _ in range(3):
         weights = [np.array([random.randrange(4) for _ in scores.thresholds]) for _ in range(2)]

@@ -40,7 +40,7 @@ KEYS = [
     ],
 ]
 ADDED = ["calibration_loss", "d_sys_pav", "prbep", "auc"]
-# numbers that depend on the order of the scores alone
+# numbers that depend only on the order of the scores
 ORDER = (
     "eer.",
     "min_dcf.",
@@ -179,7 +179,7 @@ def test_fractional_weights_need_the_default_convention():
     [
         (
             {"convention": "zebra"},
-            "convention among default, zebra-2020, vpc2022, vpc2024, bosaris, got 'zebra'",
+            "one of the conventions default, zebra-2020, vpc2022, vpc2024, bosaris, got 'zebra'",
         ),
         ({"priors": ["x"]}, "priors between 0 and 1, got 'x'"),
         ({"priors": [1.5]}, "priors between 0 and 1, got 1.5"),
@@ -201,8 +201,8 @@ NATURAL = np.random.default_rng(5).normal(2, 2, 300), np.random.default_rng(6).n
         (lambda llr: 1 / (1 + np.exp(-llr)), "all scores are between 0 and 1"),
         (lambda llr: 100 / (1 + np.exp(-llr)), "all scores are above 0"),
         (lambda llr: llr - 30, "all scores are below 0"),
-        (lambda llr: np.tanh(llr / 10), "no calibrated LLRs"),
-        (lambda llr: 20 * llr, "no calibrated LLRs"),
+        (lambda llr: np.tanh(llr / 10), "not calibrated LLRs"),
+        (lambda llr: 20 * llr, "not calibrated LLRs"),
     ],
 )
 def test_uncalibrated_scores_are_reported_by_every_function_that_needs_llrs(change, words, caplog):
@@ -212,7 +212,7 @@ def test_uncalibrated_scores_are_reported_by_every_function_that_needs_llrs(chan
         metric(*given)
         assert (words or "") in caplog.text
         assert len(caplog.records) == (words is not None)
-        metric(sort_scores(*given))  # as in a resample
+        metric(sort_scores(*given))  # as resampling calls it
         assert len(caplog.records) == (words is not None)
     notes = evaluate(*given).notes
     assert ("cllr" in notes) == (words is not None)
@@ -249,9 +249,9 @@ def test_scores_with_an_offset_for_each_test_are_detected():
     assert f"highest in {100 * right:.1f} % of tests (chance 5.0 %)" in note
     assert right > 0.9
     assert float(note.split()[1]) > 40
-    most = key.subset(np.random.default_rng(0).random(len(key)) < 0.98)  # nearly a cross
+    most = key.subset(np.random.default_rng(0).random(len(key)) < 0.98)  # nearly a full cross
     assert "identification" in evaluate(scores, most).notes
-    # no cross: two models a test
+    # not a full cross: two models for each test
     few = key.subset((key.segments % 7 == key.models) | key.is_target)
     assert "identification" not in evaluate(scores, few).notes
     swapped = Key(key.segment_ids, key.model_ids, key.segments, key.models, key.is_target)

@@ -45,7 +45,7 @@ def table_of(*rows):
     return (*METRICS, *rows)
 
 
-# a metric of one's own
+# a user's own metric
 
 
 def test_a_user_defined_metric_appears_in_values_json_and_tables():
@@ -85,7 +85,7 @@ def test_metrics_may_have_points_or_depend_on_others():
     assert found.odds == {"0.5": 1.0, "0.8": pytest.approx(4.0)}
     lines = str(found).splitlines()
     assert any(line.split() == ["score", "at", "0.25", "2"] for line in lines)
-    # without a title its name stands there
+    # without a title, its name is shown
     assert any(line.split()[0] == "ratio" for line in lines)
 
 
@@ -96,7 +96,7 @@ def test_metrics_may_have_points_or_depend_on_others():
         (table_of(MINE, MINE), "got 'accepted'"),
         (table_of(Metric("", accepted)), "expected unique names"),
         *(
-            (table_of(Metric(name, accepted)), f"no keys of the report, got '{name}'")
+            (table_of(Metric(name, accepted)), f"not keys of the report, got '{name}'")
             for name in RESERVED
         ),
         (table_of(Metric("notes.mine", accepted)), "got 'notes.mine'"),

@@ -25,10 +25,10 @@ DATA = Path(__file__).resolve().parents[2] / "data" / "evaluation"
 GOLDEN = json.loads((DATA / "golden.json").read_text())
 PRIORS = GOLDEN["priors"]
 SETS = [name for name, value in GOLDEN.items() if isinstance(value, dict) and "n_target" in value]
-# kept as counts: their order alone
+# kept as counts, in order
 RANKS = ("gauss_d0.2", "gauss_d1", "gauss_d4", "imbalanced_10k_1M", "llr_sigma2")
 WHOLE = [name for name in SETS if name not in RANKS]
-# where all ties, or both orders of the tied trials, make a tool's number other than the tie-safe one
+# where ties, or either order of the tied trials, make a tool's number differ from the one that allows for ties
 TIED = ("all_ties", "quantised_0.5", "heavy_ties_int")
 
 
@@ -244,7 +244,7 @@ def test_three_targets_and_five_nontargets_equal_hand_computed_values():
     middle = np.log(5 / 3)
     misses, false_alarms = 2 / 3 * np.log2(1 + np.exp(-middle)), 2 / 5 * np.log2(1 + np.exp(middle))
     close(found.min_cllr, (misses + false_alarms) / 2, 1e-14)
-    # Laplace's trials added to the last
+    # Laplace's trials are added to the last
     close(found.zebra.individual, np.log10((1 + 1) / (0 + 1) * 5 / 3), 1e-14)
     assert found.eer["rocch"] == 0.25
 
@@ -265,7 +265,7 @@ def test_infinite_scores_are_allowed():
     assert min_cllr(sorted_scores("with_inf")) == pytest.approx(0.49988975091085963, abs=1e-12)
 
 
-# the five sets of which only the order is kept here, whole
+# the complete sets, of which only the order is kept here
 
 
 @pytest.mark.parametrize("name", RANKS)

@@ -42,7 +42,7 @@ def test_runs_of_scores_equal_a_count(both):
 
 
 @given(classes)
-def test_blocks_equal_pooling_by_hand(both):
+def test_blocks_equal_a_plain_pooling(both):
     scores = sort_scores(*both)
     blocks = scores.blocks
     expected = pooled_by_hand(

@@ -76,7 +76,7 @@ def test_swapped_labels_give_no_evidence():
         f"inverted, the scores give {pav_evidence(sort_scores(-nontarget, -target)).llr:.2f}"
         in exchanged.pav.note
     )
-    for reading in ("gaussian", "student"):  # densities do not care which class is the higher one
+    for reading in ("gaussian", "student"):  # densities do not depend on which class is higher
         assert getattr(exchanged, reading).llr == pytest.approx(
             getattr(there, reading).llr, rel=1e-6
         )
@@ -118,7 +118,7 @@ def test_the_student_fit_maximises_the_likelihood(freedom):
 
 @pytest.mark.parametrize("count", [2, 5, 100])
 def test_evidence_from_ranks_matches_its_closed_form(count):
-    # chance tells nothing
+    # scores by chance disclose nothing
     assert rank_llrs(np.full(count, 1 / count)) == pytest.approx(np.zeros(count), abs=1e-12)
     rng = np.random.default_rng(count)
     shares = rng.dirichlet(np.ones(count))

@@ -201,7 +201,7 @@ def test_a_narrow_plot_omits_title_and_notes(kind, tmp_path):
     assert not narrow.axes[0].get_title()
     assert not any(legend.get_title().get_text() for legend in narrow.legends)
     assert narrow.get_figwidth() == 3.4
-    assert b"MediaBox [ 0 0 244.8 " in (tmp_path / "x.pdf").read_bytes()  # the file too, in points
+    assert b"MediaBox [ 0 0 244.8 " in (tmp_path / "x.pdf").read_bytes()  # its size in points
     assert 3.4 / 7.5 < narrow.get_figheight() / usual.get_figheight() < 0.75
     assert narrow.axes[0].xaxis.label.get_size() >= 7
     with pytest.raises(TypeError, match="titel"):
@@ -246,7 +246,7 @@ def test_the_legend_can_be_placed_in_a_corner(corner):
         "right": box.x1 > 0.95,
     }
     assert all(sides[word] for word in corner.split())
-    with pytest.raises(DataError, match="expected a corner for the legend among upper left"):
+    with pytest.raises(DataError, match="expected one of the corners for the legend: upper left"):
         plot_det(SYSTEMS, legend="top")
 
 
@@ -435,7 +435,7 @@ def entries_of(figure):
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_fourteen_systems_are_told_apart_in_the_legend_and_along_their_lines(kind):
+def test_fourteen_systems_differ_in_the_legend_and_along_their_lines(kind):
     figure = LINES[kind](MANY)
     looks = entries_of(figure)
     assert len(set(looks)) == 14
@@ -457,7 +457,7 @@ def test_equal_curves_are_named(kind):
     assert told == ["same curve as system 1"]
 
 
-def test_a_curve_that_leaves_the_plot_says_so():
+def test_a_curve_beyond_the_plot_is_noted():
     texts = labels(plots.plot_ece([scores("system 1", 3.0, 4.0, 40.0), MANY[0]]))
     assert [text.endswith("curve goes on above this plot") for text in texts[1:3]] == [True, False]
 
@@ -529,7 +529,7 @@ def test_the_zebra_legend_equals_the_reference():
     expected = ["perfect privacy (0, 0, 0)", *(f"{name} ({zebra(a, b)})" for name, a, b in SYSTEMS)]
     assert labels(plots.plot_zebra(SYSTEMS)) == expected
     assert re.fullmatch(r"original \(0\.\d{3}, \d\.\d{3}, [A-F]\)", expected[1])
-    # the most private first
+    # the most private one comes first
     assert labels(plots.plot_zebra(SYSTEMS, sort=True)) == [expected[0], *expected[:0:-1]]
     assert labels(plots.plot_zebra(SYSTEMS, scale=(("low", 1.0), ("high", np.inf))))[1].endswith(
         ", high)"
@@ -609,7 +609,7 @@ def test_uncalibrated_scores_raise_a_warning(scale, offset, warned, caplog):
     for draw in (plots.plot_ece, plots.plot_ape):
         caplog.clear()
         draw([one], normalised=True)
-        assert ("plot of a: the scores are no calibrated LLRs" in caplog.text) == warned
+        assert ("plot of a: the scores are not calibrated LLRs" in caplog.text) == warned
 
 
 def test_reversed_scores_raise_a_warning(caplog):
@@ -681,7 +681,7 @@ def test_bands_end_at_the_targets():
     assert not plot_privacy_utility(POINTS, targets=()).axes[0].collections
 
 
-# ---- where plots are drawn, whose settings hold, and files
+# ---- where plots are drawn, which settings apply, and files
 
 
 @pytest.mark.parametrize("kind", ["det", "cmc"])
@@ -743,7 +743,7 @@ def test_one_call_writes_all_formats_with_reproducible_bytes(tmp_path):
         ),
         (
             lambda **where: plots.plot_histogram([("x", [np.inf], [-np.inf])], **where),
-            "infinite ones alone",
+            "only infinite ones",
         ),
         (lambda **where: plots.plot_reliability(SYSTEMS, prior=0, **where), "between 0 and 1"),
         (lambda **where: plots.plot_ece([("x", [np.nan], [1.0])], **where), "NaN"),

@@ -57,7 +57,7 @@ def beyond(run: Linkage) -> dict[int, Beyond]:
     return extrapolate_linkage(run.ranks, run.settings, POPULATIONS, resamples=10)
 
 
-# ---- what is extrapolated stands apart
+# ---- extrapolated numbers stand apart
 
 
 def test_rows_of_the_curve_name_their_origin(
@@ -363,5 +363,5 @@ def test_impostor_scores_of_other_vectors_are_refused() -> None:
     ranks = rank_speakers(gallery, trials)
     with pytest.raises(DataError, match="expected to keep 1 to 19 impostor scores, got 20"):
         largest_impostor_scores(gallery, trials, ranks, count=20)
-    with pytest.raises(DataError, match="there is none of 's005'"):
+    with pytest.raises(DataError, match="there is none for 's005'"):
         largest_impostor_scores(gallery, vectors(5, 4, 1), ranks, count=3)

@@ -180,7 +180,7 @@ def test_the_page_begins_with_the_verdict_and_the_rate_of_the_strongest_attacker
     rate, attacker, scenario = min(rates)
     head = read(page[: page.index("</header>")] + "</header></main></div></body></html>").text
     assert f"{100 * rate:.1f} %" in head
-    assert attacker not in head  # names are for the expert's tables
+    assert attacker not in head  # names appear only in the tables for experts
     assert f"Strongest attacker: {attacker}, {scenario}." in read(page).text
     assert "1 warning about this result Attackers that know more are weaker" in head
 
@@ -394,7 +394,7 @@ def test_checks_can_forbid_a_verdict_and_the_badge_mentions_missing_networks() -
     assert " No verdict: it is not certain that the files match " in text
     assert "Strong protection" not in text
     assert "enough for this verdict" not in text
-    # what an attacker recognised, it recognised whatever the files hold
+    # if an attacker recognised a speaker, it did so whatever else the files hold
     results["conditions"][0] |= {
         "eer": {"rocch": 0.02},
         "intervals": {"eer.rocch": {"low": 0.0, "high": 0.06}},
@@ -455,7 +455,7 @@ def test_unreadable_scores_are_named_and_the_others_drawn(
         results["conditions"][1] | {"scenario": "ignorant"},
     ]
     text = read(render_page(results | {"summary": []}, folder=tmp_path)).text
-    assert "No curve of original, gmm-ubm" in text
+    assert "No curve for original, gmm-ubm" in text
     assert "Detection error trade-off: " in text
 
 
@@ -566,7 +566,7 @@ def test_the_command_writes_the_page_into_the_folder_of_the_results(
     assert done.exit_code == 0
     assert done.output.endswith(f"wrote {tmp_path / 'report.html'}\n")
     assert (
-        "no curve of semi-informed, gmm-svm: the results name no scores with their key"
+        "no curve for semi-informed, gmm-svm: the results name no scores with their key"
         in done.output
     )
     read((tmp_path / "report.html").read_text("utf-8"))
@@ -575,7 +575,7 @@ def test_the_command_writes_the_page_into_the_folder_of_the_results(
     )
     assert done.exit_code == 0
     deep = (tmp_path / "deep" / "p.html").read_text("utf-8")
-    # the same, but that links to scores lead one folder up
+    # the same, except that links to scores lead one folder up
     assert deep.replace('href="../', 'href="') == (tmp_path / "report.html").read_text("utf-8")
 
 
@@ -620,7 +620,7 @@ def test_several_anonymisers_are_compared(
     assert "2 anonymisers side by side" in page
     assert "<b>" not in page
     assert page.count("Anonymiser: mcadams") == 1
-    assert "&lt;b&gt;other&lt;/b&gt;: semi-informed" not in page  # words of pictures are paths
+    assert "&lt;b&gt;other&lt;/b&gt;: semi-informed" not in page  # text is drawn as paths
     targets = re.findall(r'href="#([^"]+)"', page)
     names = re.findall(r' id="([^"]+)"', page)
     assert len(names) == len(set(names))
@@ -659,7 +659,7 @@ def test_a_comparison_notes_differences_of_method(made: tuple[dict[str, Any], Pa
     assert "quick 3 speakers, 7 and 70 trials" in page
     assert "Simulated speech: " in page
     assert "Attackers of" not in page
-    # what results do not say is not compared
+    # what is missing in the results is not compared
     silent = {name: value for name, value in other.items() if name != "anonymiser"} | {
         "anonymiser": {"name": "quick"}
     }
@@ -718,7 +718,7 @@ def test_differences_use_the_same_trials_and_change_sign_with_the_order(
     ((other_name, where, gaps, problem),) = paired_rates(systems, folders)
     assert (other_name, where, problem) == ("two", "libri_test, semi-informed", "")
     assert {name.partition(",")[0] for name in gaps} >= {"gmm-ubm", "gmm-svm"}
-    # the verdict's comes first
+    # that of the verdict comes first
     assert ["strongest of" in name for name in gaps] == [True, *[False] * (len(gaps) - 1)]
     turned = paired_rates(dict(reversed(systems.items())), folders)[0][2]
     for attacker, gap in gaps.items():
@@ -779,7 +779,7 @@ def test_averages_name_the_highest_target_reached(results: dict[str, Any]) -> No
     assert "follow the definition of 'speechbrain'" in text
     assert "Minimum targets: 10 %, 20 %, 30 %, 40 %" in text
     row = text[text.index("libri test") :]
-    # original speech first, and judged by no target
+    # original speech comes first, and is not compared with targets
     assert row.index("1.2 %") < row.index("23.5 % reaches 20 %")
     assert "reaches" not in row[: row.index("23.5 %")]
     assert "averages" in [one.get("id") for one in reader.all_of("section")]
@@ -798,7 +798,7 @@ def test_averages_name_their_attacker_and_interval(results: dict[str, Any]) -> N
     )
 
 
-# --- what a busy reader needs beside the number ---------------------------------------------------
+# --- what a busy reader needs besides the number --------------------------------------------------
 
 
 def test_linkability_within_each_sex_is_labelled(
@@ -859,7 +859,7 @@ def test_the_chosen_backends_show_their_error_rate_over_folds(results: dict[str,
             {"chain": "[lda: 9, cosine]", "why": "too few"},
         ]
     }
-    # no folds
+    # there are no folds
     words = {
         "attacker": "content",
         "training": "set",
@@ -888,7 +888,7 @@ def test_the_chosen_backends_show_their_error_rate_over_folds(results: dict[str,
         ),
     ],
 )
-def test_a_line_says_how_a_network_was_trained(
+def test_a_line_describes_how_a_network_was_trained(
     results: dict[str, Any], changes: dict[str, Any], expected: str
 ) -> None:
     network = {
@@ -946,7 +946,7 @@ def test_the_page_shows_worst_cases_ranks_and_voice_similarity(results: dict[str
     assert "0.75" in alike
     assert "\N{MINUS SIGN}3.25\N{NO-BREAK SPACE}dB" in alike
     assert "Voice similarity: libri_test" in alike
-    assert 'href="data:image/png' in alike  # the bar of colours
+    assert 'href="data:image/png' in alike  # the colour bar
     bad = similarity(matrices={"oo": {"speakers": ["a", "b"], "values": [[7, 0], [0, 7]]}})
     assert "A plot is left out" in render_page(bare(results) | {"similarity": [bad]}, folder=".")
 
@@ -993,10 +993,10 @@ def test_the_first_screen_is_short_and_the_rest_is_collapsed(
         "4 warnings about this result Attackers recognise even original speech poorly",
     )]  # fmt: skip
     assert places == sorted(places)
-    # which the warning of their number would contradict
+    # which the warning about their number would contradict
     assert "Enough speakers" not in text
     assert "At length" not in text
-    assert "Nobody measured whether the words" in text  # all of them
+    assert "Nobody measured whether the words" in text
     assert len(text.split()) < 200
     sections = page.count("<section ")
     assert sections == page.count('<details class="part">') > 8

@@ -253,7 +253,7 @@ def test_a_damaged_block_raises_one_error(results: dict[str, Any], damage: dict[
         render_page(results | damage, folder=".")
 
 
-# ---- what stands beside the EER
+# ---- figures beside the EER
 
 
 def outcome_of(rows: list[dict[str, Any]]) -> Outcome:
@@ -275,7 +275,7 @@ def test_levels_and_closed_sets_may_come_from_other_attackers_than_the_minimum(
         0.358,
     )
     assert (found.levels["inverting"].attacker, found.tested) == ("gmm-svm-inverted", (35, 36))
-    assert found.without_content is None  # nobody reads
+    assert found.without_content is None  # no attacker reads the words
     assert (found.closed_set.attacker, found.closed_set.eer.value) == ("campplus", 0.022)
     assert (found.identification.attacker, found.identification.candidates) == (
         "campplus",
@@ -367,7 +367,7 @@ def test_a_figure_has_the_same_interval_everywhere(levels: dict[str, Any]) -> No
     page = render_page(levels, folder=".")
     assert "3.3\N{EN DASH}29.9" in page
     assert "4.5\N{EN DASH}18.0" not in page
-    (figure,) = figures_of_results(parse_results(levels))  # what `spkver-eval rank` ranks
+    (figure,) = figures_of_results(parse_results(levels))  # the figure for `spkver-eval rank`
     assert (figure.value.value, figure.value.low, figure.value.high) == (0.09, 0.033, 0.299)
 
 

@@ -143,7 +143,7 @@ def test_checks_forbid_a_verdict_and_objections_are_ordered_by_weight() -> None:
         "No verdict: it is not certain that the files match",
         None,
     )
-    assert judged.advice == ""  # no number of speakers helps
+    assert judged.advice == ""  # no number of speakers would help
     expected = [
         AGAINST[check] for check in ("SIMULATED speech", "pairs", "short recordings", "utility")
     ]
@@ -186,7 +186,7 @@ STRONG = (0.46, 0.41, 0.5)
     ("rate", "changes", "text", "level"),
     [
         (STRONG, {"state": "certain"}, "Strong protection", 4),
-        # of 1 - 0.96^2 = 7.8 % of the trials: (0.41 * 1.078 - 0.078) / 0.922 = 0.394
+        # 1 - 0.96^2 = 7.8 % of the trials may be exchanged: (0.41 * 1.078 - 0.078) / 0.922 = 0.394
         (
             STRONG,
             {"state": "confirmed", "share": 0, "low": 0, "high": 0.04},
@@ -224,7 +224,7 @@ def test_the_badge_uses_the_lower_bound_under_the_possible_share_of_exchanged_fi
     assert bool(judged.because) == ("if each" in text)
     assert judged.overall is not None
     eer = judged.overall.eer
-    assert (eer.value, eer.low, eer.high) == rate  # the figure is the measured one
+    assert (eer.value, eer.low, eer.high) == rate  # the figure is the measured rate
     other = {"directory": "e_trials_x", "dataset": "e", "state": "not confirmed"}
     beside = verdict(
         condition("lazy-informed", *rate), pairings=[*pairings(**changes)["pairings"], other]
@@ -239,7 +239,7 @@ def test_the_badge_uses_the_lower_bound_under_the_possible_share_of_exchanged_fi
         (STRONG, "No verdict: most recordings hold no speech, or levels that hardly vary"),
     ],
 )
-def test_recordings_without_speech_forbid_a_verdict_of_protection_alone(
+def test_recordings_without_speech_forbid_only_a_verdict_of_protection(
     rate: tuple[float, float, float], text: str
 ) -> None:
     check = {"level": "error", "check": "no speech", "text": "x"}
@@ -248,7 +248,7 @@ def test_recordings_without_speech_forbid_a_verdict_of_protection_alone(
     assert judged.forbidden == text.startswith("No verdict")
 
 
-def test_exchanged_files_forbid_a_verdict_with_their_share() -> None:
+def test_exchanged_files_forbid_a_verdict_and_their_share_is_given() -> None:
     check = {"level": "error", "check": "pairs", "text": "x"}
     rows = pairings(state="exchanged", share=0.48, low=0.31, high=0.66)
     judged = verdict(condition("lazy-informed", 0.46, 0.41, 0.5), sanity=[check], **rows)

@@ -79,7 +79,7 @@ def test_the_deal_depends_on_the_seed_but_not_on_order_or_on_other_speakers() ->
     assert alone.items() <= first.items()
 
 
-def test_neither_names_nor_their_order_tell_the_speaker() -> None:
+def test_neither_names_nor_their_order_reveal_the_speaker() -> None:
     counts = {f"speaker{number:03}": 4 for number in range(200)}
     owners = people(counts)
     (conversations,) = draw_conversations(owners, 2)
@@ -87,7 +87,7 @@ def test_neither_names_nor_their_order_tell_the_speaker() -> None:
     assert names == sorted(names)
     assert {len(name) for name in names} == {len("conversation-") + 16}
     place = np.array([int(owners[recordings[0]][7:]) for recordings in conversations.values()])
-    # neighbours are no more often of one speaker than by chance, which is 1 of 399
+    # neighbours share a speaker no more often than by chance, which is 1 in 399
     assert np.mean(place[1:] == place[:-1]) < 0.02
     assert abs(np.corrcoef(place, np.arange(len(place)))[0, 1]) < 0.15
 
@@ -114,7 +114,7 @@ def test_scores_and_keys_of_conversations_equal_loops_over_their_recordings(
         assert len(truth) == len(expected)
 
 
-def test_means_rank_conversations_as_sums_of_calibrated_ratios_do() -> None:
+def test_means_and_sums_of_calibrated_ratios_rank_conversations_alike() -> None:
     owners, _, scores = random_case(3)
     owners = {recording: owner for recording, owner in owners.items() if owner in "bcd"}
     (conversations,) = draw_conversations(owners, 2)
@@ -128,7 +128,7 @@ def test_means_rank_conversations_as_sums_of_calibrated_ratios_do() -> None:
     np.testing.assert_allclose(sums, 2 * (0.7 * means - 3.0), atol=1e-12)
 
 
-def test_a_conversation_meets_only_models_that_all_its_recordings_meet() -> None:
+def test_a_conversation_is_tested_only_against_models_common_to_its_recordings() -> None:
     key = Key.from_ids(["a", "a", "b"], ["s", "t", "s"], is_target=[True, True, False])
     conversations = {"one": ("s", "t")}
     assert list(conversation_key(key, conversations).pairs()) == [("a", "one")]
@@ -192,7 +192,7 @@ def test_vectors_of_conversations_are_means_over_their_versions(mean: Any) -> No
     np.testing.assert_allclose(means.vectors[0], both.mean(axis=0), atol=1e-14)
 
 
-def test_a_conversation_of_one_recording_has_its_very_vector() -> None:
+def test_a_conversation_of_one_recording_has_the_vector_of_the_recording() -> None:
     tested = vectors({"a": 3}, "first")
     means = conversation_vectors([tested], {f"{row}": [(0, f"a{row}")] for row in range(3)})
     np.testing.assert_array_equal(means.vectors, tested.vectors)

@@ -95,7 +95,7 @@ def test_labels_given_as_scores_are_refused(metric, labels):
     remedy = r"labels \((0|-1) and 1\).*give scores\[labels == 1\], scores\[labels == \1\]"
     with pytest.raises(DataError, match=rf"expected target scores, got 40 {remedy}"):
         metric(labels, scores)
-    # truth values are taken as the labels that they are
+    # truth values are taken as labels
     if labels.dtype != bool:
         with pytest.raises(DataError, match=rf"expected nontarget scores, got 40 {remedy}"):
             metric(scores, labels)

@@ -74,7 +74,7 @@ def test_several_models_of_a_speaker_are_joined():
     found = find_speakers(key)
     assert found.models.tolist() == found.segments.tolist()
     assert len(found.names) == 2
-    # by maps the same
+    # the same by maps
     both = named(
         key, model_speakers={"m1": "a", "m2": "a", "m3": "b"}, segment_speakers={"s": "a", "t": "b"}
     )
@@ -217,7 +217,7 @@ def test_spellings_that_differ_between_two_maps_raise_a_warning(caplog):
 
 def test_ids_in_another_spelling_raise_a_warning(caplog):
     key = Key.from_ids(["Anna", "Anna"], ["anna", "bert"], [True, False])
-    group_trials(key, {"anna": "f", "bert": "m"})  # by the segments alone
+    group_trials(key, {"anna": "f", "bert": "m"})  # groups are known only for the segments
     assert (
         "such as 'Anna' and 'anna' (1 in all): each is an id of its own, which the table lacks"
         in caplog.text

@@ -48,7 +48,7 @@ def test_lists_are_immutable_and_leave_input_arrays_writable():
     scores = Scores.from_ids(["a", "b"], ["s", "s"], values)
     with pytest.raises(ValueError, match="read-only"):
         scores.values[0] = 3.0
-    values[0] = 5.0  # ours to change
+    values[0] = 5.0  # a copy, which may be changed
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_lists_are_immutable_and_leave_input_arrays_writable():
         ),
         (
             lambda: Key.from_ids(["a"], ["s"], [True], types=["TC"]).of_types("TC", "XX"),
-            "among TC, got .'XX'",
+            "out of TC, got .'XX'",
         ),
         (lambda: Key.from_ids(["a"], ["s"], [True]).of_types("TC"), "none"),
         (lambda: Scores.from_ids(["a"], ["s"], [float("nan")]), "1 score not a number .*'a s'"),
@@ -170,7 +170,7 @@ def test_a_key_may_select_some_of_the_scored_pairs(caplog):
     key = Key.from_ids(["b", "a"], ["s", "t"], [True, False])
     with caplog.at_level(logging.INFO, "evaluation"):
         assert [part.tolist() for part in split_scores(scores, key)] == [[-np.inf], [np.inf]]
-    assert "2 of 4 scores are of pairs that the key lacks" in caplog.text
+    assert "2 of 4 scores belong to pairs that the key lacks" in caplog.text
 
 
 SPELLINGS = {

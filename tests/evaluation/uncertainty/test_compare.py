@@ -149,7 +149,7 @@ def test_tables_for_papers_have_the_requested_caption_label_and_columns():
     tex = found.to_latex(caption="My $x$", label="tab:mine", columns=["eer.rocch"])
     assert r"\caption{My $x$}\label{tab:mine}" in tex
     assert "minCllr" not in tex
-    with pytest.raises(DataError, match=r"no metric 'cllr'; there are: eer.rocch, min_cllr"):
+    with pytest.raises(DataError, match=r"no metric 'cllr'; the metrics are: eer.rocch, min_cllr"):
         found.to_latex(columns=["cllr"])
     result = ev.evaluate(systems(0)["a"], KEY, speakers=MAP, resamples=30, seed=3)
     tex = result.to_latex(columns=["eer.rocch", "cllr"], label="tab:one")
@@ -203,7 +203,7 @@ def test_ids_that_may_not_be_speakers_are_refused_with_python_remedies():
 
 
 def test_unknown_metrics_are_named():
-    with pytest.raises(DataError, match=r"no metric 'eerr'; there are: eer\.rocch"):
+    with pytest.raises(DataError, match=r"no metric 'eerr'; the metrics are: eer\.rocch"):
         compare(systems(0), KEY, speakers=MAP, metrics=["eerr"], resamples=2)
 
 
@@ -237,7 +237,7 @@ def test_a_system_given_twice_is_reported(caplog):
     compare({"a": scores, "b": replace(scores, values=values + truth)}, key, resamples=10)
     assert "same scores" not in caplog.text
     compare({"a": scores, "b": turned}, key, resamples=10)
-    assert "a and b have the same scores: was one given for two systems?" in caplog.text
+    assert "a and b have the same scores: was the same one given for two systems?" in caplog.text
 
     with pytest.raises(DataError, match=r"^b: 14 trials of 64 without a score"):
         compare({"a": scores, "b": scores.subset(np.arange(50))}, key, resamples=10)
@@ -318,14 +318,14 @@ def test_evaluate_systems_gives_the_json_of_the_command(files):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"reference": "c"}, "the reference 'c' is none of the systems: a, b"),
+        ({"reference": "c"}, "the reference 'c' is not one of the systems a, b"),
         (
             {"bootstrap_by": "speakers"},
-            "expected bootstrap_by among speaker, id, trial, got 'speakers'",
+            "expected bootstrap_by to be one of speaker, id, trial, got 'speakers'",
         ),
         ({"metadata": {"s00": "f"}}, "expected metadata together with the name of their column"),
         ({"column": "sex"}, "expected metadata together with the name of their column"),
-        ({"convention": "mine"}, "expected a convention among"),
+        ({"convention": "mine"}, "expected one of the conventions"),
         ({"systems": {}}, "expected Scores by the names of systems"),
     ],
 )

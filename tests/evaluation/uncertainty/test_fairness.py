@@ -66,7 +66,7 @@ def test_groups_are_counted_at_one_threshold(seed):
     assert list(found.to_dict()["rates"]) == ["a", "b", "c"]
 
 
-def test_intervals_hold_equal_groups_and_exclude_unequal_ones():
+def test_intervals_include_equality_only_for_equal_groups():
     alike = group_fairness(*grouped([0.0, 0.0])[:2], ["a", "b"], resampling=Resampling(200))
     assert alike.ratios["true_accept"].low == 1
     assert alike.garbe.low == 0

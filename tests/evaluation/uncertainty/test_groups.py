@@ -67,8 +67,8 @@ def test_metadata_are_read(tmp_path, text):
     ("content", "message"),
     [
         (b"", "expected a header"),
-        (b"id,age\na,3\n", ":1: no column 'sex' besides the ids; there are: age"),
-        (b"sex,id\nf,a\n", ":1: no column 'sex' besides the ids; there are: id"),
+        (b"id,age\na,3\n", ":1: no column 'sex' besides the ids; the columns are: age"),
+        (b"sex,id\nf,a\n", ":1: no column 'sex' besides the ids; the columns are: id"),
         (b"id,sex\na\n", ":2: expected 2 columns as in the header, got 1"),
         (b"id,sex\na,f\na,m\n", ":3: 'a' is 'm' here, but 'f' above"),
         (b"id,sex\n\xff,f\n", ":2: expected text in UTF-8"),
@@ -142,7 +142,7 @@ def test_no_gap_is_found_between_equal_groups():
         evaluated((0.0,) * 4, n_speakers=40, seed=seed, resamples=80).extremes["mean"].gap.low > 0
         for seed in range(40)
     )
-    assert missed <= 5  # of 40 at most 5 by chance, with a probability of 98.6 % at 5 %
+    assert missed <= 5  # by chance at most 5 of 40, with a probability of 98.6 % at 5 %
 
 
 def test_groups_with_one_class_or_one_speaker_have_notes():

@@ -164,7 +164,7 @@ def test_ends_change_continuously_with_the_rate():
     rates = np.geomspace(1e-3, 0.2, 400)
     ends = []
     for rate in rates.tolist():
-        # worth 120 trials
+        # as many as 120 independent trials
         shares = stats.beta.ppf((np.arange(400) + 0.5) / 400, 120 * rate, 120 * (1 - rate))
         found = interval(
             rate, np.maximum(shares, 0.5 / 240), method=KALDI, n_units=30, n_trials=240
@@ -197,7 +197,7 @@ def test_the_variance_components_equal_those_of_a_two_way_table():
     of_draws = cells.mean(axis=1).var(ddof=1) / n_draws
     assert_allclose(speakers, of_speakers, rtol=0.01)
     assert_allclose(draws, max(0.0, of_draws - interaction), atol=0.003)
-    shifted = cells + np.array([[0.0], [3.0], [-3.0]])  # what draws share moves their part alone
+    shifted = cells + np.array([[0.0], [3.0], [-3.0]])  # an effect shared by draws
     again = draw_variance(shifted.mean(axis=1), shifted @ weights.T, n_units=n_speakers)
     assert_allclose(again[0], speakers, rtol=1e-9)
     assert_allclose(again[1], shifted.mean(axis=1).var(ddof=1) / n_draws - interaction, atol=0.003)
@@ -352,7 +352,7 @@ def test_too_few_errors_are_noted():
     found = interval(0.01, draws, method=method_of("tpr_at_fpr.0.01"), n_units=5, n_trials=50)
     assert np.isnan([found.low, found.high]).all()
     assert "too few errors" in found.note
-    # an error rate has another interval then
+    # then the interval of an error rate is another one
     found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
     assert 0 <= found.low < 0.01 < found.high
     assert "few errors" in found.note

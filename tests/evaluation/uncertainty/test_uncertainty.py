@@ -81,7 +81,7 @@ def test_resampling_by_trial_keeps_the_class_sizes():
     n_target = int(is_target.sum())
     assert (weights[:, :n_target].sum(axis=1) == n_target).all()
     assert (weights[:, n_target:-1].sum(axis=1) == len(scores) - n_target).all()
-    for drawn in weights[:5]:  # each class has the trials that it had
+    for drawn in weights[:5]:  # each class keeps its number of trials
         runs = sample.runs(drawn)
         assert (runs.n_target, runs.n_nontarget) == (n_target, len(scores) - n_target)
     values = bootstrap(sample, means, Resampling(400))[0]["target"]

@@ -154,7 +154,7 @@ def test_rare_classes_and_missing_labels_are_omitted_with_a_note():
     found = attribute_leakage(Sides(vectors), labels, missing="drop", resampling=NONE)
     assert found.notes == (
         "8 of 80 utterances without a label were left out",
-        "classes of one speaker were left out: 'x'",
+        "classes with a single speaker were left out: 'x'",
     )
     assert found.recalls["original"].n_speakers == 17
 

@@ -75,7 +75,7 @@ def test_naming_equals_brute_force():
             inferred.append(guess)
             expected.append((owner in best) / len(best))
         np.testing.assert_allclose(shares_named(truth, inferred, owners), expected, rtol=1e-12)
-    with pytest.raises(DataError, match="as many attributes"):
+    with pytest.raises(DataError, match="equally many attributes"):
         shares_named([("a", "b")], [("a",)], [0])
 
 
@@ -109,14 +109,14 @@ def test_risk_is_between_nothing_and_everything(attacked, control, value):
     assert 0 <= found.risk.low <= value <= found.risk.high <= 1
 
 
-def test_risk_is_undefined_if_everything_is_inferred_of_anybody():
+def test_risk_is_undefined_if_the_attacker_infers_everything_of_everybody():
     found = inference_risk([1.0, 0.0], [1.0, 1.0], NONE)
     assert np.isnan(found.risk.value)
     assert "control group too" in found.risk.note
 
 
 @pytest.mark.parametrize("shares", [[], [0.5, 1.5], [np.nan], ["a"], 0.5])
-def test_shares_that_are_none_are_refused(shares):
+def test_invalid_shares_are_refused(shares):
     with pytest.raises(DataError):
         inference_risk(shares, [0.5])
     with pytest.raises(DataError):
@@ -157,7 +157,7 @@ def test_a_value_that_nobody_else_has_is_unique_and_not_inferred():
     table["age"]["s03"] = "90"
     found = inferred_sets(Sides(original), table, resampling=NONE)
     assert found["true"].sizes[3] == 1
-    assert found["true"].unique.value == pytest.approx(2 / 12)  # and the other one of the pair
+    assert found["true"].unique.value == pytest.approx(2 / 12)  # and the other class of the pair
     assert found["original"].sets[3][1] != "90"
 
 
@@ -199,7 +199,7 @@ def test_risk_of_published_attributes_equals_brute_force():
     assert found["set"].n_control == 9
 
 
-def test_equal_published_recordings_share_the_place():
+def test_equal_published_recordings_share_their_rank():
     known, table = crowd(4)
     both = np.repeat(known.vectors[:1], 2, axis=0) * [[2.0], [3.0]]
     released = Embeddings(["a", "b"], ["s00", "s01"], both)
@@ -211,7 +211,7 @@ def test_equal_published_recordings_share_the_place():
 
 MISUSE = {
     "no attribute": ({}, "expected values of speakers by attribute"),
-    "a column alone": ({"sex": "f"}, "expected values of speakers, got 'f'"),
+    "a column alone": ({"sex": "f"}, "expected values by speaker, got 'f'"),
     "unknown speakers": ({"sex": {"x": "f"}}, "without a label"),
     "one class": ({"sex": dict.fromkeys([f"s{n:02d}" for n in range(12)], "f")}, "two classes"),
     "values of recordings": (

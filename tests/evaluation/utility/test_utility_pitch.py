@@ -77,7 +77,7 @@ def test_a_delay_is_found_without_wrapping_around():
     ).correlation == pytest.approx(1)
 
 
-def test_voicing_alone_gives_no_pitch_correlation():
+def test_unrelated_pitch_is_uncorrelated_despite_equal_voicing():
     """Where the pitch itself is unrelated, the rule of 2022 still sees a high correlation, made by the gaps."""
     rng = np.random.default_rng(4)
     voiced = np.tile(np.repeat([True, False], [25, 25]), 8)

@@ -85,7 +85,7 @@ def test_conventions_differ_if_a_fold_lacks_a_class():
         for convention in CONVENTIONS
     }
     assert values["default"].interval.value == (1 + 1 / 2) / 2
-    # hap was predicted for b, who never was
+    # hap was predicted for b, who never has this label
     assert values["vpc2024"].interval.value == (1 + 1 / 4) / 2
     assert values["pooled"].interval.value == pytest.approx((2 / 3 + 1) / 2)
     assert values["default"].confusions == {
@@ -140,9 +140,9 @@ def test_recall_differences_have_intervals():
     assert found.value == pytest.approx(1 - average_recall(first).interval.value)
     assert 0 < found.low < found.value < found.high
     fewer = {one: label for one, label in truth.items() if one != "s0-0"}
-    with pytest.raises(DataError, match="the same utterances"):
+    with pytest.raises(DataError, match="to share utterances"):
         recall_differences([first, confusions(fewer, fewer, speakers)])
-    with pytest.raises(DataError, match="the same speakers"):
+    with pytest.raises(DataError, match="to share speakers"):
         recall_differences([first, confusions(truth, truth, speakers, convention="pooled")])
 
 

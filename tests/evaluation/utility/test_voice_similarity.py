@@ -76,7 +76,7 @@ def test_distinctiveness_equals_hand_computed_values(count):
 def test_empty_cells_are_ignored_and_speakers_weighted():
     cells = np.array([[0.9, 0.1, np.nan], [0.2, 0.8, 0.4], [np.nan, 0.3, 0.7]])
     assert distinctiveness(cells) == pytest.approx(0.8 - np.mean([0.1, 0.2, 0.4, 0.3]))
-    # a speaker that counts twice is two copies that do not meet each other
+    # a speaker that counts twice stands for two copies that are not compared with each other
     double = cells[np.ix_([0, 0, 1, 2], [0, 0, 1, 2])]
     double[0, 1] = double[1, 0] = np.nan
     assert distinctiveness(cells, [2, 1, 1]) == pytest.approx(distinctiveness(double))
@@ -199,7 +199,7 @@ def test_swapped_and_repeated_files_and_undefined_measures_are_noted():
         "were the files swapped?",
         "were files swapped?",
     ]
-    twice = "M_{} and M_{} are the same: was a file given twice?"
+    twice = "M_{} and M_{} are equal: was a file given twice?"
     assert compare_voices({"oo": clear, "aa": clear}).notes == (twice.format("oo", "aa"),)
     assert compare_voices({"oo": clear, "oa": blurred, "aa": blurred}).notes == (
         twice.format("oa", "aa"),
@@ -347,4 +347,4 @@ def test_uncalibrated_scores_are_reported_in_python(caplog, change, told):
     matrix_of_voices(
         replace(scores, values=ratios), key, calibration="none", segment_speakers=owners
     )
-    assert ("so they are no log-likelihood ratios" in caplog.text) == told
+    assert ("so they are not log-likelihood ratios" in caplog.text) == told

@@ -194,7 +194,7 @@ def mine(samples, rate, utterance, rng):
         read_datadir(target)
     (target / "wav" / ".a-1.x7abcd_e.spkver-tmp.wav").write_bytes(b"half")
     with (target / JOURNAL).open("a") as journal:
-        journal.write('{"b-1": {"made_by"')  # a line that was cut off
+        journal.write('{"b-1": {"made_by"')  # a truncated line
     made = anonymize_datadir(source, target, config, jobs=1)
     assert log.read_text().split() == ["a-1", "a-2", "b-1", "b-1"]
     fresh = anonymize_datadir(source, tmp_path / "fresh" / "set_x", config, jobs=1)
@@ -216,7 +216,7 @@ def test_a_stage_of_a_run_redoes_only_changed_recordings(source, tmp_path, monke
         anonymize_datadir(source, tmp_path / "set_y", AnonymizerConfig(), jobs=1)
     )
     with monkeypatch.context() as context:
-        context.setattr(directories, "make_twin", None)  # a call would fail
+        context.setattr(directories, "make_twin", None)  # any call would fail
         assert made() == first
     os.utime(source.recordings["a-1"], ns=(1, 1))
     assert made() == first
@@ -234,8 +234,8 @@ def test_failed_recordings_leave_an_unfinished_folder_that_is_resumed(source, tm
     anonymize_datadir(source, target, AnonymizerConfig(), jobs=1)
     with pytest.raises(DataError, match=r"a-2\.flac: utterance 'a-2': ZeroDivisionError: no luck"):
         anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
-    assert not (target / "wav.scp").exists()  # it is not taken for a data directory
-    # the others are done
+    assert not (target / "wav.scp").exists()  # the folder is not taken for a data directory
+    # the others are complete
     kept = {name: (target / "wav" / f"{name}.wav").stat().st_mtime_ns for name in ("a-1", "b-1")}
     with pytest.raises(DataError, match="'a-2'"):
         anonymize_datadir(source, target, AnonymizerConfig("own_anonymizer:breaks_on_a2"), jobs=1)
@@ -290,7 +290,7 @@ def test_bad_sources_are_refused_before_anything_is_written(source, tmp_path):
     assert not (tmp_path / "set_x").exists()
 
 
-# --- one's own --------------------------------------------------------------------------------------------------------
+# --- users' own anonymisers -------------------------------------------------------------------------------------------
 
 
 def test_a_function_from_a_file_anonymises(source, tmp_path):
@@ -354,9 +354,9 @@ def test_unusable_plug_ins_are_refused_immediately():
         ({"warp": (0.1, 1.0)}, "anonymizer.warp is 0.1 to 1.0: expected 0 to 0.99"),
         (
             {"command": "x {input} {output}"},
-            "anonymizer.command is needed by the anonymizer 'command'",
+            "anonymizer.command is required by the anonymizer 'command'",
         ),
-        ({"name": "command"}, "anonymizer.command is needed"),
+        ({"name": "command"}, "anonymizer.command is required"),
     ],
 )
 def test_invalid_configurations_are_refused(values, message):
@@ -384,17 +384,17 @@ def test_the_command_writes_a_copy_with_its_record(source):
         (["mcadams", "--suffix", "_/../x"], "--suffix _/../x: expected an underscore and a name"),
         (
             ["mcadams", "--suffix", "_enrolls"],
-            "--suffix _enrolls, with which names of original sets end",
+            "--suffix _enrolls, is also an ending of names of original sets",
         ),
         (["own_anonymizer:breaks_on_a2"], "utterance 'a-2': ZeroDivisionError"),
-        (["command"], "anonymizer.command is needed"),
+        (["command"], "anonymizer.command is required"),
     ],
 )
 def test_the_command_refuses_misuse(source, arguments, message):
     assert message in refused("anonymize", arguments[0], source.path, *arguments[1:], "--jobs", 1)
 
 
-# --- what works, and is hardly meant ----------------------------------------------------------------------------------
+# --- settings that work but are hardly intended -----------------------------------------------------------------------
 
 
 def test_identical_output_for_all_recordings_is_reported(source, tmp_path, caplog):

@@ -149,7 +149,7 @@ def test_inverted_directories_do_not_depend_on_workers_and_are_reused(anonymised
     (one.path / "wav" / "u1.wav").write_bytes(b"damaged")
     undo_datadir(anonymised, tmp_path / "one", "mcadams", {**values, "u2": 0.55}, jobs=1)
     changed = [path.stem for path, stamp in stamps.items() if path.stat().st_mtime_ns != stamp]
-    assert changed == ["u1", "u2"]  # damaged, and with another number
+    assert changed == ["u1", "u2"]  # one is damaged, the other has another number
     assert content(one.path)["u1.wav"] == content(two.path)["u1.wav"]
     assert content(one.path)["u2.wav"] != content(two.path)["u2.wav"]
     del values["u0"]

@@ -70,7 +70,7 @@ def test_output_agrees_with_the_challenge_toolkit(shared, recording, alpha):
     with np.load(shared / "golden" / "mcadams" / "mcadams.npz") as golden:
         expected = golden[f"{recording}/alpha{alpha}"].astype(int)
     found = to_integers(turned(samples, rate, float(alpha)))
-    assert np.abs(found - expected).max() <= 2  # what the issue asks; 1 is what was seen
+    assert np.abs(found - expected).max() <= 2  # the required tolerance; 1 was observed
 
 
 @pytest.mark.parametrize("rate", [8000, 11025, 16000])
@@ -125,7 +125,7 @@ def test_the_tail_after_the_last_complete_frame_is_silent():
 
 
 @pytest.mark.parametrize(("n_samples", "rate"), [(319, 16000), (4000, 1000)])
-def test_recordings_shorter_than_a_frame_are_refused_alone(n_samples, rate):
+def test_only_recordings_shorter_than_a_frame_are_refused(n_samples, rate):
     first, second = turn_poles([np.ones(n_samples, np.float32), vowel()], [rate, 16000], [0.6, 0.7])
     assert isinstance(first, DataError)
     assert f"{n_samples} samples at {rate} Hz are too few" in str(first)

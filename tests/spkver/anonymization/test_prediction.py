@@ -82,7 +82,7 @@ def test_factors_multiply_to_the_polynomial(factors):
     p, q = np.array(factors).transpose(2, 1, 0)
     polynomials = product(p, q)
     found = product(*quadratic_factors(polynomials))
-    # what LAPACK reaches on clustered roots
+    # the accuracy of LAPACK on clustered roots
     assert np.abs(found - polynomials).max() <= 1e-8 * np.abs(polynomials).max()
 
 

@@ -87,7 +87,7 @@ def test_voices_equal_those_chosen_by_brute_force(level, sex):
     assert made.vectors.dtype == np.float32
     assert made.ids.tolist() == SOURCE.ids.tolist()
     assert made.speakers.tolist() == SOURCE.speakers.tolist()
-    n_voices = len(np.unique(made.vectors, axis=0))  # 20 draws are possible: some may meet
+    n_voices = len(np.unique(made.vectors, axis=0))  # 20 draws are possible: some may be equal
     assert n_voices == 5 if level == "speaker" else n_voices > 10
 
 

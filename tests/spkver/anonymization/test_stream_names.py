@@ -47,5 +47,5 @@ def test_only_speaker_level_draws_differ_between_sides():
     sides = ("", "training", "enrolment", "trials")
     assert len({drawn(side, "speaker") for side in sides}) == 4
     assert len({drawn(side, "speaker", "vpc2024") for side in sides}) == 1  # the challenge's own
-    # what was made before stays as it is
+    # files that exist stay unchanged
     assert len({drawn(side, "utterance") for side in sides}) == 1

@@ -162,7 +162,7 @@ def test_a_loaded_attacker_gives_the_same_bits_without_its_training_data(sets, t
         after = scores_of({name: loaded}, sets, tmp_path / f"work-{name}")[name]
         np.testing.assert_array_equal(after.values, before[name].values)
         save_attacker(loaded, tmp_path / "again" / name)
-        for file in files_of(name):  # saved again they are the same
+        for file in files_of(name):  # saved again, they are equal
             assert (tmp_path / "again" / name / file).read_bytes() == (moved / file).read_bytes()
 
 
@@ -294,7 +294,7 @@ def _flip(file, where):
             lambda folder: (folder / "attacker.yaml").unlink(),
             "no attacker there: attacker.yaml is missing",
         ),
-        (lambda folder: (folder / "backend.h5").unlink(), "missing, or not as it was written"),
+        (lambda folder: (folder / "backend.h5").unlink(), "is missing or was changed"),
         (
             lambda folder: (folder / "attacker.yaml").write_text("a: 1\n"),
             "not the description of an attacker in",
@@ -307,9 +307,9 @@ def _flip(file, where):
             lambda folder: _edit(
                 folder, lambda known: known["config"]["map"].update(relevance=1.0)
             ),
-            "attacker.yaml: not as it was written",
+            "attacker.yaml: was changed",
         ),
-        (lambda folder: _flip(folder / "attacker.h5", 0.5), "missing, or not as it was written"),
+        (lambda folder: _flip(folder / "attacker.h5", 0.5), "is missing or was changed"),
     ],
 )
 def test_folders_without_an_attacker_are_refused(trained, tmp_path, damage, message):
@@ -369,10 +369,10 @@ def test_a_finished_attacker_is_replaced_only_on_request(sets, trained, tmp_path
         tmp_path / "a",
         tmp_path / "b",
     )
-    for _ in range(2):  # the same again
+    for _ in range(2):  # the second time is the same
         passes(*train, "--output", attacker)
     other.mkdir()
-    # without the run's records nobody knows what it was made of
+    # without the run's records, its inputs are unknown
     for name in ("attacker.yaml", "attacker.h5"):
         shutil.copy(attacker / name, other / name)
     for folder, more in ((attacker, ("--seed", 3)), (other, ())):
@@ -394,7 +394,7 @@ SCORE = "score UBM --enroll SETS/enrol --output OUT/s --test"
         ("train SETS/none --attacker gmm-ubm --output OUT", "SETS/none"),
         (f"{TRAIN} gmm-ubm", "sampling rate is 8000 Hz, expected 16000"),
         ("score OUT --enroll SETS/enrol --test SETS/test --output OUT/s", "no attacker there"),
-        (f"{SCORE} SETS/enrol", "no list of trials there"),
+        (f"{SCORE} SETS/enrol", "there is no list of trials"),
         (
             "score UBM --enroll SETS/train --test SETS/test --output OUT/s",
             "4 of 4 models of the trials",

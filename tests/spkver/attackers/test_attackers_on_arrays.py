@@ -246,7 +246,7 @@ def test_mean_statistics_are_means_over_the_segments_of_each_group():
 @pytest.mark.parametrize(
     ("segments", "width", "rank"), [(50, 400, 20), (11, 400, 10), (50, 8, 8), (1, 8, 1)]
 )
-def test_rank_is_lowered_to_what_segments_and_width_allow(segments, width, rank):
+def test_rank_is_lowered_to_the_largest_that_segments_and_width_allow(segments, width, rank):
     source = MixtureSource(total_variability=TotalVariabilityConfig(rank=20))
     assert source.fitting_rank(segments, width).rank == rank
 

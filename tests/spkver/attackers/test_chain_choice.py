@@ -75,7 +75,7 @@ def test_the_simplest_of_the_best_chains_equals_a_plain_loop():
         assert simplest_of_best(errors, resolution=resolution) == system
 
 
-def test_the_chosen_chain_equals_a_choice_by_hand(folds):
+def test_the_chosen_chain_equals_a_plain_choice(folds):
     found = choose(folds)
     errors = []
     for chain in CHAINS:
@@ -92,7 +92,7 @@ def test_the_chosen_chain_equals_a_choice_by_hand(folds):
         errors.append(row)
     np.testing.assert_allclose([row["eer"] for row in found["chains"]], errors, rtol=0, atol=1e-12)
     assert [row["mean_eer"] for row in found["chains"]] == pytest.approx(np.mean(errors, axis=1))
-    # what sessions add lies in three directions: only steps that learn them take it out
+    # variability of sessions lies in three directions: only steps that learn them remove it
     assert found["chosen"] == "[centre, length, wccn: 0.1, cosine]"
     assert errors[2] < errors[0]
     assert all(0 < value < 2 for row in found["chains"] for value in row["cllr"])
@@ -120,11 +120,11 @@ def differences(folds):
 def test_calibrations_with_negative_slopes_are_dropped_and_their_fold_named(folds, caplog):
     turned = replace(folds[1], key=replace(folds[1].key, is_target=~folds[1].key.is_target))
     (row,) = choose([folds[0], turned], ["cosine"])["chains"]
-    assert row["no_slope"] == [1]  # what the second says of the first
-    assert row["cllr"][0] == pytest.approx(1)  # of ratios that are all the same
+    assert row["no_slope"] == [1]  # the comparison of the second with the first
+    assert row["cllr"][0] == pytest.approx(1)  # for ratios that are all equal
     assert row["cllr"][1] > 1
     assert choose(folds[:2], ["cosine"])["chains"][0]["no_slope"] == []
-    assert caplog.text == ""  # the attacker, who has a name, says it
+    assert caplog.text == ""  # the warning comes from the attacker, which is named in it
 
 
 def test_untrainable_chains_are_omitted_and_reported(folds):

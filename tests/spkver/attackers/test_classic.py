@@ -113,11 +113,11 @@ def test_utterances_are_spread_evenly_in_any_order(limit):
     )
     assert len(chosen) == len(set(chosen)) == min(limit or 20, 20)
     taken = Counter(utterance[0] for utterance in chosen)
-    # who has fewer than the most by two or more has no more to give
+    # a speaker with at least two fewer than the largest number has all of them selected
     assert all(
         taken[speaker] >= min(count, max(taken.values()) - 1) for speaker, count in counts.items()
     )
-    # a larger limit adds to the choice, it does not replace it
+    # a larger limit extends the choice and does not replace it
     assert limit is None or set(chosen) <= set(choose_utterances(every, limit=limit + 5, seed=1))
     assert limit not in (3, 7) or choose_utterances(every, limit=limit, seed=2) != chosen
 
@@ -141,6 +141,6 @@ def test_every_frame_belongs_to_one_session_of_about_the_given_length(lengths, s
     assert pieces.min() > 0
     if size is None:
         assert pieces.tolist() == lengths
-    else:  # equal pieces; what is shorter stays whole
+    else:  # equal pieces; shorter recordings stay whole
         assert pieces.max() <= 1.5 * size + 1
         assert all(size * 0.5 - 1 <= piece or piece in lengths for piece in pieces)

@@ -185,9 +185,9 @@ def test_names_paths_and_times_of_files_are_ignored(tmp_path):
 
 
 def test_settings_are_refused_and_unreadable_files_are_named(tmp_path):
-    with pytest.raises(ConfigError, match="a properties attacker has none"):
+    with pytest.raises(ConfigError, match="a properties attacker has no such settings"):
         make_attacker(parse_spec("properties"), {"properties": {"chains": ["cosine"]}})
-    with pytest.raises(ConfigError, match="have no settings"):
+    with pytest.raises(ConfigError, match="has no settings"):
         open_extractor("properties:x")
     (tmp_path / "x.wav").write_bytes(b"no audio")
     (found,) = open_extractor("properties")([("x", tmp_path / "x.wav")])

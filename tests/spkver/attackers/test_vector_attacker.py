@@ -149,14 +149,14 @@ def test_each_recording_is_embedded_once(speech, extractor, tmp_path):
     values = scores_of(attacker_of(extractor), attack, tmp_path / "out")
     total = sum(len(side) for side in speech.values())
     assert len(calls.read_text()) == total
-    # in a second run only what is missing
+    # a second run makes only what is missing
     (file,) = (tmp_path / "out/work/vectors").glob("*/trials*.h5")
     file.unlink()
     np.testing.assert_array_equal(
         scores_of(attacker_of(extractor), attack, tmp_path / "out"), values
     )
     assert len(calls.read_text()) == total + len(speech["tested"])
-    # sides of a fold bear the name of the training set, and have files of their own
+    # sides of a fold have the name of the training set, and their own files
     names = sorted(speech["training"].recordings)
     for _ in range(2):
         read = place(tmp_path / "folds").read
@@ -184,7 +184,7 @@ def test_all_versions_of_an_enrolled_recording_count_once(speech, extractor, tmp
     expected = backend.score(enrolled, tested, attack.trials)
     np.testing.assert_allclose(scores_of(attacker, both, out), expected.values, atol=1e-6)
     assert not np.allclose(expected.values, once)
-    # an attacker that learns from the spread over versions has each of them
+    # an attacker that learns from the spread over versions gets each of them
     nearest = attacker_of(extractor, chains=["[centre, cosine: maximum]"])
     found = scores_of(nearest, both, tmp_path / "nearest")
     backend = read_backend(tmp_path / "nearest/attackers/train/mine/backend.h5")
@@ -228,7 +228,7 @@ def test_a_large_training_set_is_limited_equally_in_all_versions(speech, limit, 
         ("return np.array([1.0, np.nan])", "NaN"),
         (
             "return np.ones(3 + int(samples[0] * 1e4) % 2) + samples[:1]",
-            "expected vectors of one dimension",
+            "expected vectors of the same dimension",
         ),
         ("raise ValueError('no')", "raised ValueError: no"),
     ],
@@ -271,7 +271,7 @@ def test_missing_networks_are_reported(tmp_path, monkeypatch):
     assert "campplus" not in registry.default_attackers()
     assert registry.default_attackers() == registry.WITHOUT_NETWORK
     (tmp_path / "pretrained.pt").write_bytes(b"no network")
-    instead = registry.default_attackers()  # the second network, where the first is not there
+    instead = registry.default_attackers()  # the second network, if the first is missing
     assert {"ge2e", "ge2e-adapted", "ge2e-enrolled-plda-inverted", "ge2e-adapted-reversed"} <= set(
         instead
     )
@@ -401,7 +401,7 @@ def test_mixture_attackers_need_no_network(speech, tmp_path, name):
     attack, attacker = attack_on(speech), make_attacker(parse_spec(name), {name: settings})
     found = [scores_of(attacker, attack, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2)]
     np.testing.assert_array_equal(*found)
-    if name == "ivector":  # of the rank that there can be
+    if name == "ivector":  # of the largest possible rank
         assert (
             read_backend(tmp_path / f"1/attackers/train/{name}/backend.h5").facts["dimension"] == 47
         )

@@ -34,7 +34,7 @@ def put(folder, name, content):
     return path
 
 
-# --- what is read ----------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -202,7 +202,7 @@ def test_shorten_is_decoded_to_the_bit(tmp_path, n, channels):
     samples = np.cumsum(np.random.default_rng(n).normal(0, 40, (n, channels)), axis=0).astype(
         np.int16
     )
-    samples[: n // 2] = 0  # blocks of silence have a code of their own
+    samples[: n // 2] = 0  # blocks of silence have their own code
     samples = samples if channels > 1 else samples[:, 0]
     path = put(tmp_path, "a.sph", shorten_sphere(samples))
     header = audio_header(path)
@@ -264,7 +264,7 @@ BROKEN = {
     ),
     "half.wav": (
         sized_wav(4000, noise()),
-        "counts samples up to byte 4044, and 4000 bytes follow that are no chunk",
+        "counts samples up to byte 4044, and 4000 bytes follow that are not a chunk",
     ),
     "int16.wav": (
         encoded(noise().astype(np.float32), "WAV", "FLOAT"),
@@ -287,7 +287,7 @@ BROKEN = {
 def test_broken_files_raise_one_error_with_name_and_remedy(tmp_path, name):
     content, message = BROKEN[name]
     path = put(tmp_path, name, content)
-    # the header does not give away how much of a compressed stream is there, nor how loud the samples are
+    # the header shows neither how much of a compressed stream is there, nor how loud the samples are
     for read in (read_audio,) if name == "int16.wav" else (read_audio, audio_header):
         with pytest.raises(DataError, match=message) as caught:
             read(path)

@@ -76,14 +76,14 @@ def test_mp3_without_a_count_has_all_samples(tmp_path, mode, rate, channels):
     samples = rising_noise(2, rate, channels)
     content = mp3(samples, rate, mode)
     assert audio_header(put(tmp_path, "a.mp3", content)).n_samples == len(samples)
-    tag = b"ID3\x04\0\0\0\0\x01\0" + b"\xff\xfb\x90\x00" * 32  # holds what looks like frames
+    tag = b"ID3\x04\0\0\0\0\x01\0" + b"\xff\xfb\x90\x00" * 32  # holds bytes that look like frames
     for start in (b"", tag, tag + tag):
         path = put(tmp_path, "b.mp3", start + without_count(content))
         read = read_audio(path, channel=0).samples
         assert len(read) == audio_header(path).n_samples
-        # the encoder's delay, and whole frames
+        # the encoder adds a delay and fills whole frames
         assert len(samples) <= len(read) <= len(samples) + 4 * 1152
-        # the loud end is there
+        # the loud end is present
         assert np.std(read[-len(read) // 5 :]) > 0.7 * np.std(samples[-len(samples) // 5 :])
 
 

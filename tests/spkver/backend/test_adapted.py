@@ -91,7 +91,7 @@ def test_means_and_spread_exclude_the_scored_test(dimension):
     centre = np.mean([enrolled[models == model].mean(axis=0) for model in (0, 2, 3)], axis=0)
     moved = np.where(others[:, None], enrolled, centre + 50 * (enrolled - centre))
     after = adapted_cosine_scores(Sessions(moved, models), tests, *pairs).reshape(4, -1)
-    # the mean of the tested holds that of the enrolled without model 1: neither moved for its own trials
+    # the mean of tests holds that of enrolment without model 1: neither changed for its own trials
     np.testing.assert_allclose(after[1], before[1], atol=1e-12)
     assert np.abs(after[[0, 2, 3]] - before[[0, 2, 3]]).max() > 0.1
     centre = (np.delete(tests, 5, axis=0).sum(axis=0) + centre) / len(tests)

@@ -64,7 +64,7 @@ def test_backends_are_trained_applied_and_shown(folder):
     assert done.stdout.strip().endswith("8 dimensions, trained on 60 vectors of 12 speakers)")
     scored = score(folder, backend, output)
     assert scored.stdout == f"80 scores -> {output}\n"
-    # both sides are one file here
+    # both sides are the same file here
     assert "20 of 80 trials meet a model of the same recording" in scored.stderr
     vectors = read_embeddings(folder / "both.npz")
     trained = train_chain(read_embeddings(folder / "train.npz"), "whiten,length,lda:5,plda:3,snorm")
@@ -132,7 +132,7 @@ def test_scores_adapted_to_their_list_have_a_note(folder):
         in score(folder, folder / "single.h5", output).stderr
     )
     lines = (folder / "trials").read_text().splitlines(keepends=True)
-    # as of two sexes
+    # as for two sexes
     (folder / "trials").write_text("".join(lines[:10] + lines[20:30] + lines[50:60] + lines[70:]))
     assert (
         "fall into 2 groups of models and segments that never meet"

@@ -142,7 +142,7 @@ def test_all_problems_of_a_chain_are_reported_together():
         parse_chain("lad:3,lda:0,length,plda:x")
 
 
-# --- what vectors cannot train ---------------------------------------------------------------------------------------
+# --- vectors that are unfit for training -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_vector_that_becomes_zero_is_refused(training):
         backend.score(training, odd, Trials.from_ids([training.ids[0]], ["same"]))
 
 
-# --- what scores are made of -----------------------------------------------------------------------------------------
+# --- inputs of scores -------------------------------------------------------------------------------------------------
 
 
 def test_the_cosine_equals_that_of_the_evaluation_package(training, tested):
@@ -363,7 +363,7 @@ def test_damaged_files_are_refused(training, tmp_path, damage, text):
     assert "backend.h5" in str(caught.value)
 
 
-# --- whatever the vectors are ----------------------------------------------------------------------------------------
+# --- properties that hold for any vectors ----------------------------------------------------------------------------
 
 CHAINS = [
     "centre,length", "whiten", "whiten:symmetric", "whiten:cholesky,length", "whiten:diagonal", "efr:2", "sphnorm:2",
@@ -436,7 +436,7 @@ def test_mixing_arrays_and_embeddings_is_refused(training, tested):
         backend.score(tested.vectors, tested, all_trials(tested, tested))
     with pytest.raises(DataError, match="expected an array of vectors, got Embeddings"):
         backend.transform(tested)
-    with pytest.raises(DataError, match="got them with Embeddings, which have their own"):
+    with pytest.raises(DataError, match="Embeddings have their own"):
         train_chain(training, "centre", speakers=training.speakers)
     with pytest.raises(DataError, match="expected numbers as vectors, got 'training"):
         train_chain("training.npz", "centre")

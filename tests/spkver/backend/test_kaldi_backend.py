@@ -213,7 +213,7 @@ def test_broken_pldas_raise_one_error(tmp_path, raw, message):
     assert str(error.value).startswith(f"{path}: ")
 
 
-# --- a real one ------------------------------------------------------------------------------------------------------
+# --- a real model ----------------------------------------------------------------------------------------------------
 
 
 def test_a_real_plda_is_written_back_byte_by_byte(shared, tmp_path):

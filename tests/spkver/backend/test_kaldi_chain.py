@@ -113,7 +113,7 @@ def test_the_command_imports_kaldi_models(tmp_path):
 
 
 @pytest.mark.golden
-def test_errors_on_meeting_vectors_fall_with_transform_and_plda(shared):
+def test_errors_on_meeting_vectors_decrease_with_transform_and_plda(shared):
     """Pairs of segments of one speaker against pairs of two; segments in which one speaker is active alone.
 
     The errors fall with the transform and again with the PLDA, as formats/kaldi_plda/README.md says (13.4, 9.2, 9.2 %);

@@ -15,7 +15,7 @@ PEOPLE = np.repeat(np.arange(8), 6)
 POINTS = DRAW.normal(size=(8, 4))[PEOPLE] + 0.5 * DRAW.normal(size=(48, 4))
 SPEAKERS = np.array([f"s{person}" for person in PEOPLE], object)
 EVERY = Embeddings(np.array([f"u{row}" for row in range(48)], object), SPEAKERS, POINTS)
-TRAINING = EVERY[:24]  # of speakers s0 to s3, the others are for tests
+TRAINING = EVERY[:24]  # of speakers s0 to s3; the others are for tests
 ENROLMENT = EVERY[24::2]
 TESTS = EVERY[25::2]
 BACKEND = train_chain(TRAINING, "centre,lda:2,plda:2")
@@ -73,7 +73,7 @@ def test_supervectors_are_checked_as_embeddings(caplog):
     assert [message[:8] for message in caplog.messages] == ["12 of 48", "2 of 4 s"]
 
 
-def test_row_numbers_are_no_speakers(caplog):
+def test_row_numbers_are_not_speakers(caplog):
     """Two sets of arrays have the same numbers, and no speaker in common that anybody knows."""
     backend = train_chain(POINTS[:24], "whiten,length,cosine")
     enrolled = Embeddings.from_arrays(POINTS[24:30])

@@ -51,7 +51,7 @@ def test_the_projection_is_orthonormal_and_idempotent(seed, rank, scatter):
     once = project(vectors, work=Work(jobs=1))
     np.testing.assert_allclose(project(once, work=Work(jobs=1)), once, atol=1e-9)
     np.testing.assert_allclose(once @ project.directions.T, 0, atol=1e-9)
-    # what it removes lies in the subspace, and what lies there is removed
+    # it removes exactly the components in the subspace
     np.testing.assert_allclose(
         (vectors - once) @ (np.eye(40) - project.directions.T @ project.directions), 0, atol=1e-9
     )

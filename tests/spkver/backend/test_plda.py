@@ -80,7 +80,7 @@ def test_parameters_of_synthetic_data_are_recovered(rank, channels, residual):
         error = np.linalg.norm(getattr(found, name) - expected) / np.linalg.norm(expected)
         assert error < (0.06 if name == "between" else 0.02), name
     assert np.linalg.norm(found.mean - plda.mean) < 4 * np.sqrt(np.trace(plda.between) / 3000)
-    if channels:  # with a diagonal S the channel is known apart from it
+    if channels:  # with a diagonal S, the channel can be separated from it
         channel = found.channel @ found.channel.T
         assert np.linalg.norm(channel - plda.channel @ plda.channel.T) < 0.03 * np.linalg.norm(
             channel
@@ -126,7 +126,7 @@ def test_training_does_not_depend_on_order_and_rotation():
     np.testing.assert_allclose(turned_objective, objective, rtol=1e-11)
 
 
-# --- what keeps it regular -------------------------------------------------------------------------------------------
+# --- regularisation --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight", [0.0, 3.0])
@@ -145,7 +145,7 @@ def test_the_density_of_the_prior_equals_its_formula(weight):
 def test_well_posed_vectors_use_no_prior():
     rng = np.random.default_rng(4)
     _, vectors, who = drawn(rng, speakers=30, sessions=5, rank=3, dimension=8)
-    vectors = vectors * 10.0 ** np.arange(-4, 4)  # scales of dimensions do not matter
+    vectors = vectors * 10.0 ** np.arange(-4, 4)  # the scale of each dimension is irrelevant
     assert residual_prior(Sessions(vectors, who)).weight == 0
     plain, objective = fit_plda(vectors, who, PldaConfig(rank=3, prior=0.0))
     default, other = fit_plda(vectors, who, PldaConfig(rank=3))

@@ -224,7 +224,7 @@ def test_mahalanobis_scores_equal_distances_to_means():
     assert own.max() <= 0
 
 
-# --- bad input, of every scorer --------------------------------------------------------------------------------------
+# --- bad input, for every scorer -------------------------------------------------------------------------------------
 
 SCORERS = {
     "plda": lambda *rest: plda_scores(Plda(np.zeros(3), np.eye(3), np.eye(3)), *rest),
@@ -241,7 +241,7 @@ GOOD = Sessions(np.eye(3), np.array([0, 1, 1]))
 @pytest.mark.parametrize(
     ("tests", "models", "segments", "message"),
     [
-        (np.eye(4), [0], [0], "expected tested vectors of 3 dimensions, got 4 .*one extractor"),
+        (np.eye(4), [0], [0], "expected tested vectors of 3 dimensions, got 4 .*same extractor"),
         (np.array([[1, np.nan, 0]]), [0], [0], "1 of 1 tested vectors hold NaN"),
         (np.zeros((0, 3)), [], [], "tested vectors as rows of numbers"),
         (np.eye(3), [2], [0], "codes of models from 0 to 1, got 2 to 2"),

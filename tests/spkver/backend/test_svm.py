@@ -80,7 +80,7 @@ def many(folder=None):
 @pytest.mark.parametrize("projected", [False, True])
 @pytest.mark.parametrize(("jobs", "sent"), [(1, False), (2, False), (1, True)])
 def test_svms_written_in_blocks_are_equal(tmp_path, projected, jobs, sent, monkeypatch):
-    # other machines read the background themselves
+    # other machines read the background from its file
     monkeypatch.setattr(svm, "ships_items", lambda: sent)
     here, there = many(), many(tmp_path)
     projection = fit_nap(here[2], rank=5) if projected else None
@@ -116,4 +116,4 @@ def test_machines_are_written_as_files_of_sidekit(tmp_path):
         assert bias == machines.biases[row]
     config = load_config(RecipeConfig, settings=["svm.files=true", "svm.cost=2"])
     assert config.svm.files
-    assert config.svm.training == SvmConfig(cost=2)  # what the stage of the machines depends on
+    assert config.svm.training == SvmConfig(cost=2)  # the inputs of the stage of the machines

@@ -124,7 +124,7 @@ def test_coral_gives_mean_and_covariance_of_the_other_domain():
     np.testing.assert_allclose(
         np.cov(mapped.T), np.cov(other.T) * (len(mapped) / (len(mapped) - 1)) * 69 / 70, atol=1e-8
     )
-    # a singular covariance, shrunk as that of Gaussian vectors about their own mean
+    # a singular covariance, shrunk like that of Gaussian vectors about their own mean
     few = VECTORS[:5]
     shrunk = transforms.regularised(np.cov(few.T, bias=True), 4)
     change = transforms.fit_coral(few, other)(few) - other.mean(axis=0)

@@ -46,7 +46,7 @@ def test_both_recipes_run_and_name_their_reports(tmp_path):
         for form in ("png", "html")
         for path in output.rglob(f"*.{form}")
     }
-    again = demo(tmp_path)  # nothing is drawn again
+    again = demo(tmp_path)  # the second run draws nothing
     assert again.returncode == 0
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
     assert again.stdout.splitlines()[-4:] == done.stdout.splitlines()[-4:]

@@ -32,7 +32,7 @@ def write_librispeech(root):
     for number, subset in enumerate(SUBSETS):
         for place in range(8):
             speaker = str(1000 * (number + 1) + place)
-            # a name with bars, as the corpus has one
+            # a name with bars, as in the corpus
             name = "|CBW|Simon" if place == 3 else f"Reader {place}"
             lines.append(f"{speaker:4} | {'FM'[place % 2]} | {subset:16} | 8.{place} | {name}")
             for chapter in ("128104", "2200"):
@@ -58,7 +58,7 @@ def own_tree(tmp_path):
 
 
 def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_path):
-    # the folder above is taken too
+    # the folder above is accepted too
     text = passes("prepare", "librispeech", tree.parent, tmp_path / "data").output
     data = tmp_path / "data"
     names = [
@@ -77,12 +77,12 @@ def test_sets_of_librispeech_are_whole_and_read_as_data_directories(tree, tmp_pa
     )
     for part in ("dev", "test"):
         enrolls = read_datadir(data / f"libri_{part}_enrolls")
-        # three of four speakers a sex, a third of six utterances
+        # three of the four speakers of each sex, a third of six utterances
         assert len(enrolls.enrolls) == len(enrolls) == 6 * 2
         for sex in "fm":
             trials = read_datadir(data / f"libri_{part}_trials_{sex}")
             assert set(trials.sexes.values()) == {sex}
-            assert len(trials) == 3 * 4 + 6  # what does not enrol, and a stranger
+            assert len(trials) == 3 * 4 + 6  # further utterances, and a stranger
             assert len(trials.trials) == 3 * 18
             assert int(trials.trials.is_target.sum()) == 12
             assert not set(trials.recordings) & set(enrolls.recordings)
@@ -153,11 +153,11 @@ def test_lists_of_the_challenge_are_used_if_given(tree, tmp_path):
     assert sorted(written) == sorted(
         (lists / "libri_test_trials_f/trials").read_text().splitlines()
     )
-    # lists across the sexes are made of both
+    # lists across the sexes are made from those of both
     passes("prepare", "librispeech", tree, tmp_path / "mixed", *options, "--year", "2026")
     mixed = read_datadir(tmp_path / "mixed/libri_test_trials_mixed").trials
     assert len(mixed) == 3 * 4
-    # and taken as they are where they are there
+    # and used unchanged if they exist
     (lists / "libri_test_trials_mixed").mkdir()
     (lists / "libri_test_trials_mixed/trials").write_text(
         "2000 2001-2200-0000 nontarget\n2000 2000-2200-0001 target\n"
@@ -316,7 +316,7 @@ def test_iemocap_sets_are_read_by_the_emotion_recogniser(emotional, tmp_path):
     lists = [(tmp_path / "data" / name / "utt2emo").read_text() for name in speakers]
     labels = dict(line.split() for line in "".join(lists).splitlines())
     assert len(labels) == 5 * 2 * 5
-    assert labels["Ses01F_impro01_F002"] == "hap"  # it was excited
+    assert labels["Ses01F_impro01_F002"] == "hap"  # the original label is "excited"
     assert not [name for name in labels if name.endswith(("5", "6"))]
     assert "Other labels, left out: 10 fru, 10 xxx" in text
     said = "".join(
@@ -341,7 +341,7 @@ def test_parts_of_the_challenge_are_used_if_given(emotional, tmp_path):
         (tmp_path / "challenge" / name / "utt2spk").write_text(lines)
     parts = make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
     assert {part.name: sorted(part.recordings) for part in parts} == chosen
-    # frustrated
+    # the label means "frustrated"
     (tmp_path / "challenge/IEMOCAP_test/utt2spk").write_text("Ses02F_impro01_M005 x\n")
     with pytest.raises(
         DataError, match="1 utterances without one of the four emotions in the corpus"
@@ -372,7 +372,7 @@ def test_all_problems_of_the_labels_are_reported_together(emotional, tmp_path):
         "'Ses01F_impro01_F000' is labelled twice",
         "label 'bored': expected one of neu, sad",
         "passwd_F001",
-        "'Ses02F_impro01_F050' is of another session",
+        "'Ses02F_impro01_F050' belongs to another session",
         "expected '[begin - end] id label [...]', got '[1.0 - 2.0]'",
         "Ses01F_impro01_F077.wav",
         "Ses02F_impro01_F000.wav",

@@ -76,7 +76,7 @@ def read(root, **options):
     return read_rsr2015(root, ListOptions(**{"background_size": 5, **options}))
 
 
-# --- what is read ----------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 
 def test_lists_of_a_small_corpus_equal_hand_made_ones(corpus):
@@ -142,7 +142,7 @@ def test_other_sexes_and_partitions_are_read(corpus):
     ]
     lists = read_rsr2015(corpus, ListOptions(gender="f", partition="dev", background_size=5))
     assert (lists.gender, lists.partition) == ("f", "dev")
-    assert (len(lists.key), len(lists.ubm)) == (36, 18)  # f050 is no background
+    assert (len(lists.key), len(lists.ubm)) == (36, 18)  # f050 is not a background speaker
     assert write_lists(lists, corpus / "task")[0].name == "3sesspwd_dev_f_trn.h5"
 
 
@@ -166,7 +166,7 @@ def test_key_files_in_other_forms_are_read(corpus, rewrite, monkeypatch):
     assert list(lists.key.pairs()) == list(expected.key.pairs())
 
 
-# --- what is wrong ---------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def edit(path, old, new):
@@ -310,7 +310,7 @@ def test_wrong_options_are_refused(corpus, options, message):
         read(corpus, **options)
 
 
-# --- what is written -------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def test_lists_are_written_under_the_names_of_the_tutorial(corpus, tmp_path):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.whole
 
 pytest.importorskip("espeakng_loader")
 
-# A studio: the speaker as drawn, no channel, no room, next to no noise.
+# A studio: the speaker as drawn, no channel, no room, almost no noise.
 STUDIO = Session(
     number=0,
     rate=1.0,
@@ -86,7 +86,7 @@ def test_all_accents_and_sentences_are_the_same_in_any_order():
         assert {jobs[index]: speak(*jobs[index]) for index in shuffled} == first
 
 
-# --- told apart -----------------------------------------------------------------------------------
+# --- speakers can be distinguished ----------------------------------------------------------------
 
 
 def description(samples):
@@ -104,7 +104,7 @@ def description(samples):
     bank = np.maximum(0, np.minimum(rising, falling))
     cepstra = dct(np.log(power @ bank.T + 1e-12), norm="ortho")[:, 1:14]
     correlation = np.fft.irfft(np.abs(np.fft.rfft(windows, 1024)) ** 2)[:, 40:230]  # 70 to 400 Hz
-    correlation = correlation / (512 - np.arange(40, 230))  # fewer products at a longer lag
+    correlation = correlation / (512 - np.arange(40, 230))  # a longer lag has fewer products
     lag = 40 + np.median(np.argmax(correlation, axis=1))
     return np.concatenate([cepstra.mean(axis=0), cepstra.std(axis=0), [np.log(SAMPLE_RATE / lag)]])
 

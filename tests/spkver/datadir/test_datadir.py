@@ -194,7 +194,7 @@ def test_a_directory_with_its_own_audio_can_be_moved(folder, tmp_path, how):
     write_datadir(data)
     # the challenge's form
     assert (folder / "wav.scp").read_text().splitlines()[0] == "a-1 data/set/wav/a-1.wav"
-    if how == "absolute":  # as lists were written before
+    if how == "absolute":  # the form in which lists were written earlier
         (folder / "wav.scp").write_text(
             "".join(f"{name} {path}\n" for name, path in data.recordings.items())
         )

@@ -43,7 +43,7 @@ def test_anonymised_copies_have_a_file_for_each_id(directory, tmp_path):
         target.resolve() / "wav"
     }
     assert len(set(twin.recordings.values())) == len(IDS)
-    # as in the VoicePrivacy Challenge: recordings alone, with the names of the original
+    # as in the VoicePrivacy Challenge: only recordings, with the names of the original
     for name in ("wav.scp", "utt2spk", "spk2utt"):
         (target / name).unlink()
     alone = read_datadir(target, original=read_datadir(directory.path))

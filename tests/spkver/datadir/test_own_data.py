@@ -119,7 +119,7 @@ def test_unusable_recordings_are_refused_or_omitted(tmp_path):
     """Silent, shorter than 0.1 s, unreadable: each once, before anything is written."""
     folder = touch(tmp_path / "in", "a/1.wav", "a/2.wav", "b/1.wav")
     click = np.zeros(8000)
-    click[1] = 0.1  # the middle alone is silent
+    click[1] = 0.1  # only the middle is silent
     soundfile.write(folder / "b/2.wav", click, 16000)
     for name, samples in (("silent", click * 0), ("short", np.ones(1599) / 9)):
         soundfile.write(folder / f"a/{name}.wav", samples, 16000)
@@ -205,7 +205,7 @@ def test_bad_tables_are_refused_with_their_line(tmp_path, rows, places):
     )
     said = refused(*given, "--path", "where", "--sex", "sex")
     assert all(place in said for place in places)
-    assert "no column 'file'; there are: who, where, sex" in refused(*given, "--path", "file")
+    assert "no column 'file'; the columns are: who, where, sex" in refused(*given, "--path", "file")
     assert "--table, --speaker and --path go together" in refused(*given)
 
 
@@ -231,7 +231,7 @@ def test_draws_depend_only_on_ids_and_seed():
     assert split_datadir(people(9, 9), "out", "mine").enrolls.enrolls == first.enrolls.enrolls
     other = split_datadir(people(9, 9), "out", "mine", SplitRules(seed=1))
     assert other.enrolls.enrolls != first.enrolls.enrolls
-    more = split_datadir(people(9, 12), "out", "mine")  # further men leave the women as they are
+    more = split_datadir(people(9, 12), "out", "mine")  # the women's lists do not change
     women = [
         {name for name in part.training.sexes if name.startswith("f")} for part in (first, more)
     ]
@@ -299,8 +299,8 @@ def test_two_folders_become_evaluation_sets(recordings):
     assert list(trials.trials.pairs()) == list(expected.pairs())
     record = json.loads((sets / "split.json").read_text())
     assert record["rules"] == {"training_share": 1 / 3, "enrolment_utterances": 3, "seed": 0}
-    assert passes(*command).output == out  # again, the same
-    assert "another split, or other data, is there already" in refused(*command, "--seed", 1)
+    assert passes(*command).output == out  # the second time gives the same
+    assert "another split, or other data, already exists there" in refused(*command, "--seed", 1)
     said = refused(*command[:3], data / "mine", *command[4:])
     assert "lists other recordings, such as those of another twin" in said
 
@@ -331,7 +331,7 @@ def test_utterances_missing_from_the_copy_are_omitted_on_both_sides(recordings):
         of_parts = [read_datadir(sets / f"mine_{name}{ending}") for name in parts]
         assert sum(map(len, of_parts)) == 44
         assert not [one for part in of_parts for one in part.recordings if one == "m00-3"]
-    # names of another folder are no missing utterances
+    # names from another folder do not count as missing utterances
     for utterance in (recordings / "anonymised").glob("*/*.wav"):
         utterance.rename(utterance.with_name(f"{utterance.stem}{utterance.stem}x.wav"))
     passes("datadir", recordings / "anonymised", "-o", data / "mine_y", "--drop-unusable")
@@ -376,8 +376,8 @@ def test_names_of_anonymised_recordings_may_have_an_ending():
         (("--twin", "x"), "--twin and --suffix go together"),
         (("--twin", "x", "--suffix", "x"), "expected an underscore and a name"),
         (("--twin", "x", "--suffix", "_../../x"), "expected an underscore and a name"),
-        (("--twin", "x", "--suffix", "_enrolls"), "with which names of original sets end"),
-        (("--twin", "x", "--suffix", "_trials_f"), "with which names of original sets end"),
+        (("--twin", "x", "--suffix", "_enrolls"), "is also an ending of names of original sets"),
+        (("--twin", "x", "--suffix", "_trials_f"), "is also an ending of names of original sets"),
         (("--name", "a/b"), "holds a path separator"),
         (("--training-share", "2"), "the training share is 2.0"),
     ],
@@ -456,10 +456,10 @@ def test_split_for_evaluation_gives_the_record_of_the_command(recordings):
     passes("split", data / "mine", "--twin", data / "mine_x", *options, "-o", recordings / "s")
     record = (recordings / "s" / "split.json").read_text()
     assert json.loads(record) == sets.to_dict()
-    sets.write()  # the same sets again
+    sets.write()  # the same sets are written again
     assert (recordings / "s" / "split.json").read_text() == record
     other = split_for_evaluation(source, recordings / "s", twin=twin, suffix="_x", missing="drop")
-    with pytest.raises(DataError, match="another split, or other data, is there already"):
+    with pytest.raises(DataError, match="another split, or other data, already exists there"):
         other.write()
     assert (recordings / "s" / "split.json").read_text() == record
 
@@ -471,7 +471,10 @@ def test_split_for_evaluation_gives_the_record_of_the_command(recordings):
         ({"twin": people(4, 4)}, "expected an anonymised data directory together with a suffix"),
         ({"missing": "drop"}, "missing='drop' needs a twin"),
         ({"missing": "leave"}, "expected missing to be 'error' or 'drop', got 'leave'"),
-        ({"twin": people(4, 4), "suffix": "_enrolls"}, "with which names of original sets end"),
+        (
+            {"twin": people(4, 4), "suffix": "_enrolls"},
+            "is also an ending of names of original sets",
+        ),
         ({"name": "a/b"}, "holds a path separator"),
     ],
 )

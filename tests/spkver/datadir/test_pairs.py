@@ -60,7 +60,7 @@ def test_a_clear_and_mutual_match_equals_a_hand_computed_one() -> None:
             if value == max(values) and value >= 1 and value - max(others) >= 0.5 and is_only:
                 expected = column
         assert pointed[row] == expected
-    # there is nobody else
+    # there are no other speakers
     assert set(pointed_at(scores, np.zeros(5, int), least=-9.0, gap=0.0)) == {-1}
 
 
@@ -94,7 +94,7 @@ def test_a_share_has_the_wilson_interval() -> None:
     centre = (ratio + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * np.sqrt(ratio * (1 - ratio) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     np.testing.assert_allclose((share, low, high), (ratio, centre - half, centre + half))
-    assert exchanged_share(16, 0)[2] == pytest.approx(0.1936, abs=1e-4)  # confirms 20 %
+    assert exchanged_share(16, 0)[2] == pytest.approx(0.1936, abs=1e-4)  # includes 20 %
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_recordings_that_resemble_nothing_are_undecided() -> None:
 
 
 @pytest.mark.parametrize("texts", [None, ["the same"] * N])
-def test_cepstra_count_alone_only_for_unique_sentences(texts: list[str] | None) -> None:
+def test_cepstra_suffice_only_for_unique_sentences(texts: list[str] | None) -> None:
     alone = Similarities(noise(0, 12), noise(1))
     assert np.count_nonzero(decide(alone, OWNERS, UNIQUE).speakers >= 0) > N / 2
     assert set(decide(alone, OWNERS, texts).speakers) == {-1}
@@ -149,14 +149,14 @@ def test_contradicting_sources_leave_a_recording_undecided() -> None:
     assert set(decide(similarities, OWNERS, UNIQUE).speakers) == {-1}
 
 
-def test_words_count_alone_if_two_rare_ones_are_shared() -> None:
+def test_words_suffice_if_two_rare_ones_are_shared() -> None:
     words = [[f"W{number}", f"V{number}", f"X{number}"] for number in range(N)]
     information = shared_information(words, words)
     similarities = Similarities(noise(0), noise(1), None, information, shared_words(words, words))
     decision = decide(similarities, OWNERS, UNIQUE)
     np.testing.assert_array_equal(decision.speakers, np.arange(N))
     np.testing.assert_array_equal(decision.texts, np.arange(N))
-    recognised = [*UNIQUE[:20], *[""] * 20]  # of the others nothing is known
+    recognised = [*UNIQUE[:20], *[""] * 20]  # nothing is known of the others
     unsure = decide(
         similarities._replace(cepstra=noise(0, 12)), OWNERS, recognised, are_recognised=True
     )

@@ -28,7 +28,7 @@ def test_utterances_are_cut_from_their_recordings(folder, tmp_path):
     assert [*data.recordings] == ["a-1", "a-2", "b-1"]
     call = read_audio(folder / "call.wav").samples
     other = read_audio(folder / "other.wav").samples
-    # the last one ends 0.05 s behind its recording, which Kaldi forgives
+    # the last one ends 0.05 s after its recording, which Kaldi accepts
     expected = {"a-1": call[:1600], "a-2": call[1602:], "b-1": other[800:]}
     for name, samples in expected.items():
         np.testing.assert_array_equal(read_audio(data.recordings[name]).samples, samples)

@@ -47,7 +47,7 @@ def test_columns_that_do_not_fit_are_refused(clips):
     assert done.exit_code == 2
     assert "expected 3 columns" in done.output
     done = invoke(*table, "--columns", "path,name", "-o", clips / "data")
-    assert "no column 'who'; there are: path, name" in done.output
+    assert "no column 'who'; the columns are: path, name" in done.output
     done = invoke(clips / "clips", "--columns", "path,who", "-o", clips / "data")
     assert "go together" in done.output
     done = invoke(*table, "--columns", "path, who", "-o", clips / "data")

@@ -25,7 +25,7 @@ def test_each_phone_has_its_shrunken_mean_log_duration_relative_to_the_rate() ->
     np.testing.assert_allclose(vector, [*expected.values(), rate / 0.1], atol=1e-12)
 
 
-def test_slower_speech_changes_the_rate_alone() -> None:
+def test_slower_speech_changes_only_the_rate() -> None:
     draw = np.random.default_rng(0)
     names = list(PHONES)
     phones = [(names[draw.integers(39)], int(draw.integers(3, 20))) for _ in range(100)]
@@ -56,7 +56,7 @@ def test_settings_that_do_not_fit_are_refused(
         open_extractor(spec, settings)
 
 
-def test_phones_are_recognised_the_same_whatever_was_heard_before() -> None:
+def test_recognised_phones_do_not_depend_on_earlier_recordings() -> None:
     pytest.importorskip("pocketsphinx")
     times = np.arange(16000) / 16000
     draw = np.random.default_rng(0)

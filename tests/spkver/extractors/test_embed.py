@@ -222,7 +222,7 @@ def test_incomparable_recordings_are_refused(source, own, tmp_path, monkeypatch)
         "verify", first, "nothing.wav", "--extractor", own
     )
     both = refused("verify", first, first, "--extractor", own, "--attacker", tmp_path)
-    assert "--attacker has its features and backend" in both
+    assert "--attacker has its own features and backend" in both
     vectors = embed_directory(source, open_extractor(own), tmp_path / "v.h5", work=Work(1))
     write_backend(tmp_path / "b.h5", train_chain(vectors, "adapted_cosine"))
     said = refused("verify", first, first, "--extractor", own, "--backend", tmp_path / "b.h5")

@@ -218,7 +218,7 @@ def test_output_that_is_not_a_vector_is_refused(value, words):
         checked_vector(value)
 
 
-# --- functions, commands, ready vectors --------------------------------------------------------------
+# --- functions, commands, vectors of the user --------------------------------------------------------
 
 OWN = """
 import numpy as np
@@ -313,7 +313,7 @@ def test_precomputed_vectors_are_found_by_id(recording, tmp_path):
     assert "u7: there is no vector" in str(error)
     with pytest.raises(DataError, match=r"nothing\.npz"):
         open_extractor(f"vectors:{tmp_path / 'nothing.npz'}")
-    with pytest.raises(ConfigError, match="takes no --window"):
+    with pytest.raises(ConfigError, match="does not take --window"):
         open_extractor(f"vectors:{tmp_path / 'v.npz'}", ExtractorSettings(window=1.0))
 
 
@@ -323,7 +323,7 @@ def test_unknown_extractors_are_refused(spec):
         open_extractor(spec)
 
 
-# --- packages of others ------------------------------------------------------------------------------
+# --- third-party packages ----------------------------------------------------------------------------
 
 
 def test_resemblyzer_is_adapted(recording, monkeypatch):

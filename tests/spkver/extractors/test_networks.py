@@ -84,7 +84,7 @@ def test_weights_of_another_network_are_refused(change, words):
     state = oracle.random_ge2e(1)
     change(state)
     with pytest.raises(DataError) as caught:
-        # at the latest when it runs, by old onnxruntimes
+        # old versions of onnxruntime report it only when the network runs
         read_network(ge2e_graph(state)).run(np.zeros((1, 160, 40), np.float32))
     for word in words:
         assert word in str(caught.value)
@@ -103,7 +103,7 @@ def test_front_ends_equal_those_of_kaldi_and_librosa(golden, shared):
         banks = golden[f"fbank_{number}"]
         ours = kaldi_filterbanks(samples)
         assert ours.shape == banks.shape
-        # float32 on both sides: bins next to silence lose digits, 5e-3 at one place of the ten recordings
+        # float32 on both sides: bins close to silence lose digits, 5e-3 in one bin of the ten recordings
         assert np.abs(ours - banks).max() < 1e-2
         assert np.sqrt(np.mean((ours - banks) ** 2)) < 3e-4
         mels = golden[f"mel_{number}"]
@@ -218,7 +218,7 @@ def test_a_missing_file_or_onnxruntime_gives_one_line(tmp_path, monkeypatch):
 
 def test_a_network_that_fails_on_a_recording_names_it(tmp_path, samples):
     soundfile.write(tmp_path / "a.wav", samples, 16000)
-    # says nothing of mels, and takes 30
+    # does not name the number of mels, which is 30
     path = tiny(tmp_path / "n.onnx", name="x", mels="mels", size=30)
     (error,) = open_extractor(f"onnx:{path}")([("a", tmp_path / "a.wav")])
     assert "a: onnxruntime could not run the network on" in str(error)

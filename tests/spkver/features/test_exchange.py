@@ -49,7 +49,7 @@ def test_exported_features_are_imported_equal(tmp_path):
     np.testing.assert_array_equal(again.cepstra, table.cepstra)
     np.testing.assert_array_equal(again.speech, table.speech)
     assert export_sidekit(tmp_path / "store.h5", tmp_path / "out") == 2
-    # which keys made them is not known here
+    # the keys that they were made with are unknown here
     load_frames(tmp_path / "store.h5", FeatureConfig(vad_snr=10.0), folder=tmp_path)
 
 

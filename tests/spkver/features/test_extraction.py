@@ -207,7 +207,7 @@ def test_frames_of_another_preset_are_refused(table, tmp_path):
         load_frames(table, FeatureConfig(preset="kaldi"), folder=tmp_path)
 
 
-def test_a_store_without_a_record_loads_with_any_values_but_its_size(table, tmp_path):
+def test_a_store_without_a_record_loads_with_any_settings_except_size(table, tmp_path):
     path = shutil.copy(table.cepstra.path, tmp_path)
     with h5py.File(path, "a") as file:
         del file.attrs["extraction"]
@@ -263,7 +263,7 @@ def test_the_librosa_preset_equals_a_direct_call():
     # librosa centres frames: its frame t starts at 160 t - 200; ours at 160 t, which is the same for windows that lie
     # 1.25 shifts later, so it is told not to centre and given the same padding
     padded = np.pad(signal, 56)
-    # as ours: with two, some kernels of OpenBLAS give products other last bits
+    # one thread, as ours: with two, some kernels of OpenBLAS change the last bits of products
     with one_blas_thread():
         uncentred = librosa.feature.mfcc(
             y=padded, sr=16000, n_mfcc=20, n_fft=512, win_length=400, hop_length=160, n_mels=40, fmin=20, fmax=8000,

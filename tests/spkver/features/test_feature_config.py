@@ -84,8 +84,8 @@ def test_presets_in_python_equal_those_of_the_command_line(preset, more):
     assert config.preset == preset
     assert config == FeatureConfig(preset, **more)
     for name, value in more.items():
-        assert getattr(config, name) == value  # what is given wins
-    # and it stays what it is
+        assert getattr(config, name) == value  # a given value takes precedence
+    # and does not change
     assert (
         replace(config)
         == pickle.loads(pickle.dumps(config))
@@ -144,7 +144,7 @@ def test_defaults_equal_the_tutorial():
         ({}, [4000], {"rate": 6000, "resample": True}),  # no lower: filters would be empty
         ({"rate": 8000}, [8000], {}),
         ({"resample": True}, [8000], {}),
-        ({"rate": "high"}, [8000], {}),  # refused where it is read
+        ({"rate": "high"}, [8000], {}),  # refused when it is read
     ],
 )
 def test_values_are_chosen_by_rate(values, rates, expected):
@@ -157,7 +157,7 @@ def test_values_are_chosen_by_rate(values, rates, expected):
 def test_filters_follow_the_rate(preset, share):
     config = load_config(FeatureConfig, settings=[f"preset={preset}", "rate=8000"])
     assert config.high_frequency == pytest.approx(8000 * share, abs=1e-9)
-    # where they fit, or are set, they are as before
+    # if they fit, or are set, they stay unchanged
     assert (
         load_config(FeatureConfig, settings=["rate=44100"]).high_frequency
         == FeatureConfig().high_frequency

@@ -23,7 +23,7 @@ def golden():
 
 def peer_noise(n_samples):
     """The peer's masking noise: the draws after the dither's, from a generator that starts at seed 0 for each file."""
-    generator = np.random.RandomState(0)  # the peer's generator is the point
+    generator = np.random.RandomState(0)  # the test needs the generator of the other toolkit
     generator.randn(n_samples)
     return generator.randn(n_samples)
 
@@ -33,7 +33,7 @@ def test_the_filterbank_equals_sidekit(golden):
         rate=16000, n_fft=512, n_filters=40, low_frequency=133.3333, high_frequency=6955.4976
     )
     np.testing.assert_allclose(edges, golden["trfbank_freqs"], atol=1e-9)
-    # theirs are float32
+    # the other toolkit's are float32
     np.testing.assert_allclose(signed_sums(filters), golden["trfbank_sums"], atol=2e-8)
 
 

@@ -30,13 +30,13 @@ def check_against(expected, recordings, dtype):
             ours = compute(samples, rate, config)
             assert ours.shape == theirs.shape
             difference = np.abs(ours - theirs)
-            # theirs is of float32 throughout, which shows in frames that are almost silent
+            # the other toolkit computes in float32 throughout, which shows in frames that are almost silent
             assert np.quantile(difference, 0.99) < 1e-4
             assert difference.max() < 3e-4
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_mfcc_is_that_of_kaldi(dtype):
+def test_mfcc_equals_kaldi(dtype):
     pytest.importorskip("kaldi_native_fbank")
     module = maker()
     check_against(module.all_mfcc(), module.recordings(), dtype)
@@ -56,7 +56,7 @@ def test_the_preset_has_the_means_of_three_seconds():
     assert FeatureConfig(preset="kaldi", rate=8000).high_frequency == 4000
     assert FeatureConfig(engine="librosa", c0=False).engine == "librosa"
     for of_others in ({"c0": True}, {"lifter": 22.0}):
-        with pytest.raises(ConfigError, match="are not of librosa"):
+        with pytest.raises(ConfigError, match="do not exist for librosa"):
             FeatureConfig(preset="librosa", **of_others)
 
 

@@ -70,7 +70,7 @@ def test_own_functions_give_cepstra_and_speech(own, audio, tmp_path):
     expected = space["levels"](samples, 16000)[space["loud"](samples, 16000)]
     np.testing.assert_array_equal(frames, expected)
     assert 45 < len(frames) < 55
-    # whatever n_filters is
+    # for any n_filters
     assert FeatureConfig(function=f"{own}:levels", n_cepstra=56).dimension == 171
 
 
@@ -137,7 +137,7 @@ def test_samples_in_memory_have_the_frames_of_their_file(audio, tmp_path):
     ("samples", "rate", "message"),
     [
         (np.zeros((400, 2)), 16000, "of shape"),
-        (np.zeros(16000, np.int16), 16000, "16-bit samples are divided by 32768"),
+        (np.zeros(16000, np.int16), 16000, "divide 16-bit samples by 32768"),
         (np.full(16000, np.nan), 16000, "expected finite samples"),
         (np.full(16000, -8000.0), 16000, "samples reach 8000, .*divide 16-bit samples by 32768"),
         (np.zeros(16000), 8000, "the samples have 8000 Hz, the features 16000 Hz"),

@@ -6,7 +6,7 @@ from known_pitch import voice
 
 from spkver.features.pitch import FRAME_SHIFT, rapt_track
 
-GROSS = 0.2  # share by which a pitch is off that counts as a gross error
+GROSS = 0.2  # relative deviation of the pitch from which it counts as a gross error
 
 
 def noisy(samples, decibels):

@@ -102,7 +102,7 @@ def test_frames_are_those_of_the_definition(rate, order, lifter):
         assert with_energy[place, 0] == pytest.approx(np.log(centred @ centred))
 
 
-def test_a_level_moves_the_energies_alone():
+def test_a_change_of_level_shifts_only_the_energies():
     values = {"c0": True, "n_cepstra": 13, "log_energy": False, "dtype": "float64"}
     config = FeatureConfig(**PLAIN, **values)
     quiet = compute(noise(), 16000, config)
@@ -121,7 +121,7 @@ def test_silence_and_float32_are_finite():
     np.testing.assert_allclose(rows["float32"][:8], rows["float64"][:8], atol=2e-3)
 
 
-def test_loudness_is_that_of_the_40_phon_curve():
+def test_loudness_follows_the_40_phon_curve():
     weights = equal_loudness(np.array([100.0, 1000.0, 4000.0]))
     assert weights[0] < 0.01 < weights[1] < weights[2]
 

@@ -53,7 +53,7 @@ def test_energy_finds_the_loud_frames():
     energy = np.concatenate([rng.normal(0, 1, 3000), rng.normal(20, 1, 3000)])
     labels = energy_vad(energy, alpha=0.2)
     assert not labels[:3000].any()
-    # of a Gaussian, 58 % lie above the mean less 0.2 standard deviations
+    # 58 % of a Gaussian lies above the mean minus 0.2 standard deviations
     assert 0.5 < labels[3000:].mean() < 0.66
     assert energy[labels].min() > energy[3000:][~labels[3000:]].max()
 

@@ -36,7 +36,7 @@ def kaldi_window(time, length, window):
 
 @pytest.mark.parametrize(("length", "window"), LENGTHS)
 @pytest.mark.parametrize("variance", [False, True])
-def test_sliding_normalisation_is_that_of_kaldi(length, window, variance):
+def test_sliding_normalisation_equals_kaldi(length, window, variance):
     frames = frames_of(length)
     found = sliding_normalise(frames, window=window, variance=variance)
     for time in range(length):
@@ -102,7 +102,7 @@ def test_shifted_deltas_take_the_place_of_deltas():
         ("stg", lambda frames: gaussianise(frames, window=11)),
     ],
 )
-def test_windows_slide_over_the_frames_that_are_kept(kind, function):
+def test_windows_slide_over_the_frames_kept(kind, function):
     for keep_all in (False, True):
         plain = processed(normalisation="none", keep_all=keep_all)[0]
         found = processed(normalisation=kind, normalisation_window=11, keep_all=keep_all)[0]

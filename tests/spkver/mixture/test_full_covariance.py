@@ -155,7 +155,7 @@ def test_a_component_without_frames_is_unchanged(caplog):
     )
     assert after.means[1].tolist() == [90.0, 90.0]
     assert after.variances[1].tolist() == np.eye(2).tolist()
-    assert "Gaussians [1] carry less than one frame" in caplog.text
+    assert "Gaussians [1] have less than one frame" in caplog.text
 
 
 # --- diagonal matrices given as full ---------------------------------------------------------------------------------

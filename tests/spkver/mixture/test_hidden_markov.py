@@ -167,8 +167,8 @@ def test_scaled_posteriors_equal_those_of_the_log_domain(graph_of, spread):
     )
 
 
-def test_paths_that_underflow_at_first_and_win_in_the_end_are_not_called_precise():
-    # the only path that ends in time goes where frame after frame is a thousand nats below its neighbour
+def test_paths_that_underflow_first_but_win_later_are_not_considered_precise():
+    # on the only path that ends in time, every frame scores a thousand nats less than in its neighbour
     graph = row_graph(np.full(3, 0.5))
     emissions = np.zeros((12, 1, 3))
     emissions[:6, 0, 1:] = -1000.0

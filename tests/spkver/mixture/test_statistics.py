@@ -182,7 +182,7 @@ def test_statistics_written_in_blocks_must_be_finite(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_statistics_of_another_kind_of_file_are_read(tmp_path):
+def test_compressed_statistics_with_plain_ids_are_read(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["modelset"] = file["segset"] = np.array([b"a", b"b"])
         file.create_dataset("stat0", data=np.ones((2, 1)), compression="gzip")

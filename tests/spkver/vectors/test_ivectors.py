@@ -83,7 +83,7 @@ def contents(vectors):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_workers_files_and_destinations_change_no_bit(monkeypatch, tmp_path, method):
+def test_workers_files_and_destinations_do_not_change_a_bit(monkeypatch, tmp_path, method):
     monkeypatch.setattr(posteriors, "_MOST_SEGMENTS", 70)
     model, statistics = random_model(rank=8), random_statistics(200)
     extract = partial(extract_ivectors, model, method=method, variances=True)

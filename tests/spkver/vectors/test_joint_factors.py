@@ -201,8 +201,8 @@ def test_scores_equal_their_formula():
         assert score == pytest.approx(expected, rel=1e-9)
 
 
-def test_sums_and_shifts_equal_those_of_arrays():
-    _, model, statistics = some(n_speakers=5, n_sessions=70)  # more sessions than are read together
+def test_sums_and_shifts_equal_plain_array_computations():
+    _, model, statistics = some(n_speakers=5, n_sessions=70)  # more sessions than one block holds
     sums = sum_by_model(statistics)
     names = sorted(set(statistics.models))
     assert sums.models.tolist() == names

@@ -79,13 +79,13 @@ def test_statistics_of_another_mixture_of_the_same_size_are_refused(use):
 
 
 @pytest.mark.parametrize("derive", DERIVED.values(), ids=DERIVED)
-def test_what_is_derived_of_statistics_remembers_their_mixture(derive):
+def test_results_derived_from_statistics_keep_their_mixture(derive):
     adapt_supervectors(OURS, derive(SAME))
     with pytest.raises(DataError, match="accumulated on another mixture"):
         adapt_supervectors(OURS, derive(OTHER))
 
 
-def test_files_of_a_mixture_keep_it_and_files_of_statistics_know_none(tmp_path):
+def test_files_of_statistics_do_not_record_their_mixture(tmp_path):
     write_ubm(tmp_path / "ubm.h5", OURS)
     adapt_supervectors(read_ubm(tmp_path / "ubm.h5"), SAME)
     made = statistics(mixture(1), destination=tmp_path / "stat.h5")

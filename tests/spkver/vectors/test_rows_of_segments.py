@@ -49,13 +49,13 @@ def test_rows_of_models_and_of_files_are_chosen(tmp_path):
 @pytest.mark.parametrize(
     "whole", [STATISTICS, VECTORS, IVECTORS, replace(IVECTORS, variances=None)]
 )
-def test_parts_that_are_joined_are_the_whole(whole):
+def test_joined_parts_equal_the_whole(whole):
     again = type(whole).joined([whole[:1], whole[1:3], whole[3:]])
     for name, values in vars(again).items():
         np.testing.assert_array_equal(values, getattr(whole, name))
 
 
-def test_joined_statistics_of_a_model_add():
+def test_joined_statistics_of_a_model_are_added():
     first, second = STATISTICS[:2], STATISTICS[2:]
     sums = sum_by_model(Statistics.joined([first, second]))
     assert sums.models.tolist() == ["m1", "m2", "m3"]
@@ -63,11 +63,11 @@ def test_joined_statistics_of_a_model_add():
 
 
 MISUSE = {
-    "an id that is not there": (lambda: STATISTICS[["a", "z"]], "1 of 2 ids are not there: 'z'"),
-    "a model that is not there": (lambda: STATISTICS.of_models(["m9"]), "ids are not there: 'm9'"),
+    "an id that is not there": (lambda: STATISTICS[["a", "z"]], "1 of 2 ids do not exist: 'z'"),
+    "a model that is not there": (lambda: STATISTICS.of_models(["m9"]), "ids do not exist: 'm9'"),
     "a long mask": (lambda: STATISTICS[np.ones(5, bool)], "ids of 4 rows: boolean index did not match"),
     "a number out of range": (lambda: STATISTICS[[4]], "ids of 4 rows: index 4 is out of bounds"),
-    "one number": (lambda: STATISTICS[0], r"one row alone: \[row\]"),
+    "one number": (lambda: STATISTICS[0], r"for a single row, give \[row\]"),
     "fractions": (lambda: STATISTICS[[0.5]], "expected a slice, a mask, numbers or ids"),
     "the same twice": (lambda: Statistics.joined([STATISTICS, STATISTICS[:1]]), "in the parts twice: m1 a"),
     "other widths": (
@@ -93,7 +93,7 @@ def speakers_and_points():
 
 
 @pytest.mark.parametrize("kind", [Supervectors, IVectors])
-def test_supervectors_and_ivectors_go_into_chains(kind):
+def test_chains_accept_supervectors_and_ivectors(kind):
     speakers, points = speakers_and_points()
     segments = np.array([f"u{row}" for row in range(40)], object)
     given = kind(speakers, segments, points)

@@ -61,7 +61,7 @@ def test_map_supervectors_equal_sidekit(golden, mixture, dtype, tolerance, _):
 
 @pytest.mark.parametrize(("dtype", "tolerance", "svm_tolerance"), PRECISIONS)
 def test_nap_svms_and_scores_equal_sidekit(golden, mixture, dtype, tolerance, svm_tolerance):
-    # from the peer's own statistics: in float32 the rounding starts with our supervectors
+    # from the other toolkit's statistics: in float32, rounding starts with our supervectors
     vectors = {
         name: adapt_supervectors(mixture, statistics(golden, name, np.float64)).vectors.astype(
             dtype

@@ -167,7 +167,7 @@ def test_the_subspace_is_recovered(full):
     ).loadings
     left, right = truth.reshape(-1, 3), found.reshape(-1, 3)
     scale = np.linalg.norm(left @ left.T)
-    # sampling error: 1 / sqrt(3000) an entry
+    # sampling error: 1 / sqrt(3000) for each entry
     assert np.linalg.norm(left @ left.T - right @ right.T) < 0.06 * scale
     angles = np.linalg.svd(np.linalg.qr(left)[0].T @ np.linalg.qr(right)[0], compute_uv=False)
     assert angles.min() > 0.999
@@ -188,7 +188,7 @@ CONFIG = TotalVariabilityConfig(rank=40, rounds=2)
 @pytest.mark.parametrize("jobs", [2, 5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_workers_change_no_bit(monkeypatch, tmp_path, jobs, dtype):
-    # so that a few segments need several tasks
+    # small, so that a few segments need several tasks
     monkeypatch.setattr(posteriors, "_MOST_SEGMENTS", 70)
     mixture, statistics = large()
     rows = [array.astype(dtype) for array in (statistics.zeroth, statistics.first)]

@@ -239,7 +239,7 @@ def test_measured_utility_and_original_speech_raise_no_warning() -> None:
     ("changes", "level", "words"),
     [
         ({"n_enrolled": 19}, "warning", "fewer than 20"),
-        ({"n_enrolled": 20}, "ok", "0.5 points"),  # one of 200 target trials
+        ({"n_enrolled": 20}, "ok", "0.5 points"),  # 0.5 points are one of 200 target trials
         ({"intervals": {}, "notes": {"intervals": "none: too few"}}, "warning", "too few"),
     ],
 )
@@ -284,7 +284,7 @@ def test_attackers_with_equal_or_inverted_scores_are_ignored() -> None:
     ]
 
 
-def test_equal_file_properties_are_not_a_broken_attacker_and_hide_none() -> None:
+def test_equal_file_properties_do_not_count_as_a_broken_attacker_nor_hide_one() -> None:
     config = Config(attackers=("a", "properties"), attacker_settings={"a": {"preset": "gmm-svm"}})
     table = [one | {"min_cllr": 0.5} for one in rows(("a", "properties"), o=0.02, l=0.5)]
     for row in table:
@@ -329,12 +329,12 @@ def spoken(
     ("test", "silence", "enrolled", "utterances", "is_short"),
     [
         (0.7, 0.0, 0.7, 3, True),  # both sides are short
-        (0.7, 3.0, 0.7, 3, True),  # silence is no speech
+        (0.7, 3.0, 0.7, 3, True),  # silence does not count as speech
         (0.7, 20.0, 0.7, 3, True),
-        (0.7, 0.0, 2.2, 3, False),  # a word, against much enrolment
+        (0.7, 0.0, 2.2, 3, False),  # one word, but long enrolment
         (0.7, 1.3, 0.7, 30, False),
         (0.3, 2.0, 2.2, 10, True),  # too short for any enrolment
-        (6.0, 0.0, 0.3, 1, True),  # and the other way
+        (6.0, 0.0, 0.3, 1, True),  # and the reverse
         (1.5, 0.0, 1.5, 3, False),
         (6.0, 0.0, 6.0, 3, False),
     ],
@@ -385,7 +385,7 @@ def alarm(
     [
         (GOOD, VOICES, 0.005, ""),
         (GOOD | {"o": 0.06}, VOICES, 0.005, "weak on original speech (x_test: 6.0 %)"),
-        (GOOD | {"s": 0.16}, VOICES, 0.005, ""),  # without intervals that may be chance
+        (GOOD | {"s": 0.16}, VOICES, 0.005, ""),  # without intervals, this may be chance
         (
             GOOD,
             VOICES,
@@ -420,7 +420,7 @@ def test_weak_training_and_failures_are_given_as_reasons() -> None:
     told = alarm(table, sets(1, 0), failed=("ge2e", "ge2e"))
     assert told.endswith("; and attackers failed (ge2e).")
     assert told.count("; ") == 2
-    assert alarm(rows(VOICES, o=0.4), sets(1, 0)) == ""  # original speech alone
+    assert alarm(rows(VOICES, o=0.4), sets(1, 0)) == ""  # only original speech
 
 
 def test_omitted_default_attackers_are_given_as_a_reason() -> None:
@@ -450,7 +450,7 @@ def test_omitting_only_the_property_attacker_is_not_a_reason() -> None:
 
 
 @pytest.mark.parametrize("other", ["properties", "session", "content", "fusion-words"])
-def test_attackers_without_voices_do_not_hide_that_those_of_voices_are_weak(other: str) -> None:
+def test_attackers_that_ignore_voices_do_not_hide_weak_voice_attackers(other: str) -> None:
     config = replace(CONFIG, attackers=("gmm-svm", "gmm-ubm", "session", "content", "fusion"))
     table = rows(("gmm-svm", "gmm-ubm", other), 0.005, o=0.2, i=0.3, l=0.3, s=0.3)
     for row in table:
@@ -575,7 +575,7 @@ def test_noise_silence_and_tones_are_reported(tmp_path: Path) -> None:
         "3 recordings of a hold no speech, as their levels hardly vary: noise, silence"
     )
     assert not list(without_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
-    # the originals are no better
+    # the originals are equally bad
     assert not list(without_speech(Sets((), {"x": twin}, {"x": (twin,)}), 1))
 
 
@@ -655,7 +655,7 @@ def test_the_verdict_begins_with_the_worst_scenario_in_plain_words() -> None:
     assert details.startswith(
         "The strongest attacker is a (lazy-informed, which anonymises its enrolment speech)"
     )
-    assert "10.0" not in details  # one figure: the page has the others
+    assert "10.0" not in details  # the details give one figure: the page has the others
     doubt = {"directory": "x_trials", "dataset": "x_test", "reason": "words repeat"}
     said = verdict_on(rows(o=0.02, s=0.35), pairings=[doubt])[0]
     assert said.endswith(
@@ -676,7 +676,7 @@ def test_the_verdict_begins_with_the_worst_scenario_in_plain_words() -> None:
         "0.0 % to 2.0 %), where it subtracts from the scores of each model their mean (whole-list), on x_test"
         in said
     )
-    # one side is original, and none of 200 target trials can tell 1 in 1,000
+    # one side is original; without errors in 200 target trials, 1 in 1,000 cannot be established
     said = verdict_on(rows(o=0.02, i=0.001, s=0.2))[0]
     assert said.startswith(
         "Asked whether an original and an anonymised recording are of the same person, the strongest"
@@ -737,7 +737,7 @@ def test_averages_of_a_named_attacker_follow_the_challenge() -> None:
     }
     assert {row.scenario: row.eer_percent for row in table} == expected
     assert {(row.attacker, row.reading) for row in table} == {("b", "kaldi")}
-    # that interval is of another reading
+    # that interval belongs to another definition of the rate
     assert all("low_percent" not in row.to_dict() for row in table)
     strongest = challenge_rows(Table(conditions, summarise(conditions)), Config())
     sides = [("original", "original"), ("original", "anon"), ("anon", "anon"), ("anon", "anon")]
@@ -770,7 +770,7 @@ def test_averages_of_a_named_attacker_follow_the_challenge() -> None:
             {"of_others": ["scores-elsewhere"]},
             "upper bound of the privacy",
         ),
-        # the second fusion comes with the first
+        # the second fusion is added with the first
         (
             "gmm-svm fusion",
             "gmm-svm fusion fusion-inverted",
@@ -933,7 +933,7 @@ def test_settings_accept_the_entry_or_the_short_name_of_an_attacker(name: str) -
             {"attack": {}},
             "no such attacker, expected one of all, a.py:attack (a-attack)",
         ),
-        (("campplus-adapted",), {"campplus": {}}, "no such attacker"),  # it is another attacker
+        (("campplus-adapted",), {"campplus": {}}, "no such attacker"),  # that of another attacker
         (("a.py:attack",), {"a": {}, "a-attack": {}}, "another key has its settings"),
     ],
 )

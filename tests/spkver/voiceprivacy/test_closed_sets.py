@@ -77,7 +77,7 @@ def test_the_mean_over_draws_of_centred_scores_equals_hand_computed_values() -> 
     assert_allclose([one["identification"] for one in of_draws if one], shares)
     assert_allclose(found.eer.value, np.mean(rates))
     assert_allclose(found.identification.value, np.mean(shares))
-    # no channel any more
+    # there is no channel
     assert found.eer.value < eer(first.values[key.is_target], first.values[~key.is_target])
     assert found.candidates == (3, 4)
     assert_allclose(found.chance, (24 / 4 + 18 / 3) / 42)
@@ -85,7 +85,7 @@ def test_the_mean_over_draws_of_centred_scores_equals_hand_computed_values() -> 
         assert 0 <= interval.low <= interval.high <= 1
     whole = [replace(ranks, impostors=np.full(len(ranks), 3)) for ranks in tables_of(draws, key)]
     alone = linkability_over_draws(whole, np.array([4]), resampling=RESAMPLING)
-    assert found.identification.low < alone.low[0]  # made for the largest of several attackers
+    assert found.identification.low < alone.low[0]  # allows for the choice
 
 
 def test_first_ranks_are_counted_for_own_and_other_recordings() -> None:

@@ -47,7 +47,7 @@ def test_random_anonymisers_get_three_draws_and_deterministic_ones_one() -> None
         ({"name": "resampling", "speed": (1.1, 1.1)}, True),
         ({"name": "world", "pitch": (1.1, 1.1)}, False),
         ({"name": "world", "pitch": (1.1, 1.1), "formants": (1.2, 1.2)}, True),
-        ({"name": "vtln", "warp": (0.1, 0.1)}, False),  # its sign is drawn
+        ({"name": "vtln", "warp": (0.1, 0.1)}, False),  # the sign is drawn
         ({"name": "none"}, True),
         ({"name": "mine.py:reverse", "alpha": (0.8, 0.8)}, False),
     ],
@@ -62,13 +62,13 @@ def test_an_existing_copy_is_redrawn_only_by_its_own_anonymiser(tmp_path: Path) 
     assert not another_anonymizer(twin, config.of("trials"), is_named=True)
     record = {"name": "mcadams", "level": "speaker", "seeding": "vpc2024", "alpha": [0.5, 0.9]}
     (tmp_path / RECORD).write_text(json.dumps({"anonymizer": record, "seed": 0}))
-    # by speaker, as is configured
+    # by speaker, as configured
     assert not another_anonymizer(twin, config.of("trials"), is_named=False)
     # by utterance
     assert "another level" in another_anonymizer(twin, config.of("training"), is_named=False)
     none = TwinConfig(name="none").of("trials")  # original audio was refused before
     assert "recordings differ" in another_anonymizer(twin, none, is_named=True)
-    (tmp_path / RECORD).write_text('{"anonymizer": [')  # a damaged one says nothing
+    (tmp_path / RECORD).write_text('{"anonymizer": [')  # a damaged record gives no information
     assert another_anonymizer(twin, config.of("trials"), is_named=False)
 
 
@@ -149,7 +149,7 @@ def test_the_verdict_gives_one_rate_and_names_its_attacker() -> None:
         "is gmm-svm-inverted (lazy-informed, which anonymises its enrolment speech). The page has all"
         in details
     )
-    assert "%" not in details  # there is one figure: draws are of the open set
+    assert "%" not in details  # there is one figure: draws concern the open set
     of_draws = verdict(parse_results(of | {"conditions": [inverted | {"closed_set": None}]}))[1]
     assert "speech), on 3 anonymised versions (18.0, 3.0, 6.0)." in of_draws
 

@@ -15,7 +15,7 @@ from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, EvaluationConfig, TwinConfig
 
 RATE = 16_000
-BYTES = 2 * RATE  # of a second in a WAV file
+BYTES = 2 * RATE  # of one second in a WAV file
 # Seconds of speech in each data directory
 DURATIONS = {"train": 3600.0, "set_enrolls": 600.0, "set_trials_f": 300.0, "set_trials_m": 300.0}
 NO_INTERVALS = EvaluationConfig(resamples=0)
@@ -37,7 +37,7 @@ def estimated(
     takes: int = 2,
     **options: Any,
 ) -> Estimate:
-    # of the attackers themselves only the features are asked for
+    # only the features of the attackers are used
     sets = sets_of(folder, *(name for name in attackers if name.startswith("gmm")), takes=takes)
     config = Config(attackers=attackers, evaluation=NO_INTERVALS)
     parts = {"train": len(sets.original["train"].recordings)}
@@ -72,7 +72,7 @@ def test_missing_versions_take_disk(tmp_path: Path) -> None:
 
 def test_features_of_attackers_take_disk(tmp_path: Path) -> None:
     """100 frames a second of 24 cepstra, the log-energy and the decision of the detector, in 4 bytes each."""
-    seconds = 2 * sum(DURATIONS.values())  # original speech and one version of it
+    seconds = 2 * sum(DURATIONS.values())  # original speech and one anonymised version
     assert estimated(tmp_path, "gmm-ubm").disk == 4 * 100 * 26 * seconds
     assert estimated(tmp_path, "gmm-ubm", "gmm-svm").disk == 4 * 100 * 26 * seconds
 
@@ -138,5 +138,5 @@ def test_a_full_disk_is_an_error_unless_earlier_runs_have_written_the_files(tmp_
     assert "--output" in str(error.value)
     (tmp_path / "data").mkdir()
     with (tmp_path / "data/large.wav").open("wb") as file:
-        file.truncate(2 * 10**12)  # a hole, which takes no room
+        file.truncate(2 * 10**12)  # a sparse file, which takes no space
     check_disk(needed, tmp_path, ("data", "features"))

@@ -50,7 +50,7 @@ def counted(
             "confirmed",
             "93 of the 93 that point at a speaker .*, so that at most 4 % are",
         ),
-        (counted(92, 1), {}, "confirmed", "92 of the 93 that point"),  # one may be chance
+        (counted(92, 1), {}, "confirmed", "92 of the 93 that point"),  # one may be by chance
         (
             counted(91, 2),
             {},
@@ -241,7 +241,7 @@ def judged(
     ("kind", "moved", "state"),
     [
         ("the same", 0, "confirmed"),
-        ("the same", 1, "exchanged"),  # every file has another's name
+        ("the same", 1, "exchanged"),  # every file has the name of another one
         ("the same", 5, "exchanged"),
         ("one voice", 0, "not confirmed"),
         ("noise", 0, "not confirmed"),
@@ -255,7 +255,7 @@ def test_files_under_wrong_names_are_found_and_correct_ones_accepted(
     pairing = judged(speech("the same", 0), speech(kind, moved), tmp_path)
     assert pairing.state == state, pairing
     if state == "exchanged":
-        # two recordings a speaker
+        # two recordings of each speaker
         assert pairing.share.low < {1: 0.5, 5: 0.2}[moved] < pairing.share.high
         assert all(" = " in example for example in pairing.examples)
         assert pairing.speaker_elsewhere > 0

@@ -80,7 +80,7 @@ def test_each_version_of_the_trials_is_a_row_and_all_versions_enrol(tmp_path: Pa
     assert [one.draw for one in rows(plan, scenario="reversal", gender="f")] == [1]
 
 
-def test_conversations_add_rows_and_leave_those_of_recordings_as_they_are(tmp_path: Path) -> None:
+def test_conversations_add_rows_and_leave_those_of_recordings_unchanged(tmp_path: Path) -> None:
     single = planned(tmp_path, *ATTACKERS, draws=3)
     plan = planned(tmp_path, *ATTACKERS, draws=3, utterances=(1, 3))
     assert rows(plan, utterances=1) == rows(single)
@@ -109,7 +109,7 @@ def test_conversations_add_rows_and_leave_those_of_recordings_as_they_are(tmp_pa
     assert places == {(2, 0, 1)}
 
 
-def test_a_fusion_with_words_has_rows_of_its_own_beside_the_one_without(tmp_path: Path) -> None:
+def test_a_fusion_with_words_has_separate_rows_from_the_one_without(tmp_path: Path) -> None:
     """Words are read in the folds as well, where a training set without some speakers has the texts of the whole."""
     sets = sets_of(tmp_path, "gmm-ubm", "gmm-svm", "content", "fusion", draws=2)
     for name, source in sets.original.items():
@@ -276,7 +276,7 @@ def test_attackers_without_any_row_raise_an_error(tmp_path: Path) -> None:
         planned(tmp_path, "gmm-ubm-inverted", facts=Facts({"train": None}))
 
 
-def test_errors_of_files_of_users_are_raised_together(tmp_path: Path) -> None:
+def test_errors_in_user_files_are_raised_together(tmp_path: Path) -> None:
     for name in ("f", "m"):
         file = tmp_path / f"asv_orig/set_enrolls-set_trials_{name}/scores"
         file.parent.mkdir(parents=True)
@@ -316,7 +316,7 @@ def test_fusion_weights_do_not_depend_on_the_order_of_members(tmp_path: Path) ->
     assert fused.folds == "semi-informed"
 
 
-# --- rows are data ----------------------------------------------------------------------------------------------------
+# --- the table of rows ------------------------------------------------------------------------------------------------
 
 
 def test_rows_contain_strings_and_numbers_and_have_unique_ids(tmp_path: Path) -> None:
@@ -367,7 +367,11 @@ def test_unusual_names_are_read_back(name: str, tmp_path: Path) -> None:
     ("old", "new", "expected"),
     [
         ("attacker,", "attack,", "expected the columns id, background, training"),
-        (",single,", ",double,", "kind 'double' is none of single, fusion, conversation, pooled"),
+        (
+            ",single,",
+            ",double,",
+            "kind 'double' is not one of single, fusion, conversation, pooled",
+        ),
         (",1,0,", ",first,0,", "invalid literal"),
     ],
 )
@@ -380,7 +384,7 @@ def test_malformed_plans_are_refused(old: str, new: str, expected: str, tmp_path
     assert error.value.file == path
 
 
-# --- what is still to be made -----------------------------------------------------------------------------------------
+# --- work still to be done --------------------------------------------------------------------------------------------
 
 
 def test_rows_are_due_until_scored_and_folds_until_fused(

@@ -91,7 +91,7 @@ class Evaluation:
     def __post_init__(self) -> None:
         (self.folder / "out").mkdir(parents=True)
         if self.outside:
-            # a plug-in that can be opened; what scores in its place is `Silent`
+            # a plug-in that can be opened; `Silent` scores in its place
             file = self.folder / "asv_orig/set_enrolls-set_trials_f/scores"
             file.parent.mkdir(parents=True)
             file.touch()
@@ -243,7 +243,7 @@ def test_an_attacker_that_fails_is_left_out_and_tried_again_in_the_next_run(
     with caplog.at_level(logging.WARNING):
         conditions, failures = evaluation.score()
     lists = Counter((entry.attacker, entry.gender) for entry in conditions)
-    # of four scenarios, one has original trials, which it scores; the pooled scores need both sexes
+    # one of four scenarios has original trials, which are scored; the pooled scores need both sexes
     assert lists["gmm-ubm", "f"] == 1
     assert lists["gmm-ubm", "m"] == 4
     assert lists["gmm-ubm", "all"] == 1
@@ -331,7 +331,7 @@ class Pooling(Silent):
     pools: bool = True
 
 
-def test_conversations_are_scored_after_a_run_without_them_and_nothing_else_is(
+def test_only_conversations_are_scored_after_a_run_without_them(
     tmp_path: Path,
 ) -> None:
     attackers = [Silent("gmm-ubm"), Pooling("gmm-svm")]
@@ -344,7 +344,7 @@ def test_conversations_are_scored_after_a_run_without_them_and_nothing_else_is(
     after, _ = alone.score()
     assert [entry for entry in after if entry.utterances == 1] == before
     assert all(path.read_bytes() == raw for path, raw in files.items())
-    # of each of four scenarios and two sexes, three versions but of original trials
+    # three versions for each of four scenarios and two sexes, except for original trials
     assert [len(attacker.calls) for attacker in attackers] == [counts[0], counts[1] + 2 * (1 + 9)]
     spoken = [entry for entry in after if entry.utterances == 2]
     assert len(spoken) == len(before)

@@ -54,6 +54,6 @@ def test_a_challenge_whose_attacker_cannot_run_here_is_refused(monkeypatch):
     monkeypatch.setattr("spkver.attackers.registry.is_absent", absence("no weights"))
     with pytest.raises(
         ConfigError,
-        match=r"challenge\.attacker is 'campplus': expected one of attackers, which are",
+        match=r"challenge\.attacker is 'campplus': expected one of the attackers, which are",
     ):
         config.with_default_attackers()
