@@ -154,8 +154,6 @@ def normalise(
         if path is None:
             raise click.UsageError(f"method {method} needs --{side}-cohort")
         cohorts.append(formats.read_scores(path, reader.scores))
-        text = "are in the cohort too: scores normalised by themselves (give a cohort of other speakers)"
-        shared.warn_of_own(given, cohorts[-1], text)
     result = norm(given, *cohorts)
     formats.write_scores(output, result, formats=reader.scores.formats)
     click.echo(f"{len(result)} scores -> {output}")

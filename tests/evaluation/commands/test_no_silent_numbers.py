@@ -446,9 +446,12 @@ def test_a_fusion_matches_weights_to_systems_in_any_order(two):
         ),
         (
             "normalise -s scores.txt -m z --model-cohort scores.txt",
-            "384 of 384 scores are in the cohort too",
+            "48 of 48 segments of the cohort are in the trials too",
         ),
-        ("normalise -s scores.txt -m z --model-cohort other.txt", ""),
+        (
+            "normalise -s scores.txt -m t --segment-cohort other.txt",
+            "24 of 24 models of the cohort are in the trials too",
+        ),
     ],
 )
 def test_training_on_the_evaluated_scores_raises_a_warning(two, command, words, monkeypatch):
