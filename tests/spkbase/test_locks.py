@@ -38,7 +38,7 @@ def test_a_second_process_is_refused(tmp_path, holder):
     assert is_in_use(out)
     assert not is_in_use(tmp_path)
     for attempt in (lambda: sole_use(out), lambda: start_run(out, {})):
-        with pytest.raises(DataError, match="another run is at work in it"), attempt():
+        with pytest.raises(DataError, match="another run is using it"), attempt():
             pass
     assert not list(out.iterdir()), "the second run has touched nothing"
 

@@ -170,7 +170,7 @@ def test_sides_of_different_dimension_need_pairs():
         np.ones((9, 3)) * np.arange(9)[:, None],
     )
     assert fit_alignment(source, target).matrix.shape == (4, 3)
-    with pytest.raises(DataError, match="as many dimensions"):
+    with pytest.raises(DataError, match="same number of dimensions"):
         fit_alignment_without_pairs(source, target)
-    with pytest.raises(DataError, match="as many dimensions"):
+    with pytest.raises(DataError, match="same number of dimensions"):
         fit_alignment(source, target, "centred")

@@ -211,7 +211,7 @@ STRONG = (0.46, 0.41, 0.5)
         (
             (0.5, 0.5, 0.5),
             {"state": "identical"},
-            "Strong protection, provable: recordings of different speakers are the same file",
+            "Strong protection, provable: recordings of different speakers are identical",
             4,
         ),
     ],

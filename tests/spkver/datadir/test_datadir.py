@@ -352,7 +352,7 @@ def test_missing_and_extra_utterances_and_other_speakers_are_reported(twins):
     text = str(caught.value)
     assert "1 missing utterances: 'a-1'" in text
     assert "1 extra utterances: 'c-1'" in text
-    assert "1 utterances of other speakers" in text
+    assert "1 utterances have another speaker" in text
 
 
 def test_other_durations_are_allowed_and_empty_recordings_are_not(twins):

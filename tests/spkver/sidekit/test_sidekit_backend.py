@@ -69,7 +69,7 @@ def test_other_models_are_refused_as_plda(names, there):
     [
         ({"kind": np.zeros(5, np.int16)}, "without a matrix"),
         ({"f": None}, "expected 'fa/f'"),
-        ({"f": np.ones((5, 2))}, r"one number of rows, not mean \(4,\), loadings \(5, 2\)"),
+        ({"f": np.ones((5, 2))}, r"the same number of rows, not mean \(4,\), loadings \(5, 2\)"),
         ({"f": np.full((4, 1), np.nan)}, "loadings of a FactorAnalyser holds NaN"),
         ({"mean": np.array([b"a"] * 4)}, "should hold numbers"),
     ],
