@@ -47,7 +47,7 @@ def recognise_words(experiment: Experiment, sets: Sets) -> None:
                 share = f"{100 * transcripts.agreement:.0f} % of them agree with text"
                 remedy = "leave attacker_settings.content.recognised out, or set utility.recogniser to another one"
                 raise DataError(
-                    f"the speech was not understood: {share}", file=original.path, remedy=remedy
+                    f"the words were not understood: {share}", file=original.path, remedy=remedy
                 )
             for version in sets.versions.get(name, ()):
                 recognition.transcribe(run.below(f"{WORDS}/{version.name}"), version, recogniser)

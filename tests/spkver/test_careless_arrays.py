@@ -101,7 +101,7 @@ def test_polars_and_pandas_frames_are_read_equally():
         frame, speakers=polars.Series(SPEAKERS), ids=polars.Series(IDS)
     )
     np.testing.assert_array_equal(made.vectors, VECTORS)
-    with pytest.raises(DataError, match="'speaker' cannot be a dimension"):
+    with pytest.raises(DataError, match="column 'speaker' shows that it cannot be a dimension"):
         ev.Embeddings.from_arrays(frame.with_columns(polars.Series("speaker", PEOPLE)))
 
 

@@ -544,7 +544,7 @@ def test_svg_keeps_its_shape_and_gets_unique_ids() -> None:
         ),
         (
             b'{"format": 1, "conditions": [{"dataset": "d"}]}',
-            r"results.json: condition 1: expected texts dataset, gender",
+            r"results.json: condition 1: expected strings dataset, gender",
         ),
     ],
 )

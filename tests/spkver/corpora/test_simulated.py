@@ -212,7 +212,7 @@ TINY = {"n_speakers": 3, "n_sentences": 1, "n_sessions": 2}
         ),
         ({"seed": -1}, "seed is -1: expected 0 to"),
         ({"gender": "x"}, "gender is 'x': expected 'm', 'f' or 'both'"),
-        ({"audio_format": "mp3"}, "wav, sph, flac, not 'mp3'"),
+        ({"audio_format": "mp3"}, "audio_format is 'mp3': expected one of wav, sph, flac"),
     ],
 )
 def test_arguments_out_of_range_are_refused(tmp_path, change, text):
