@@ -77,10 +77,9 @@ def linkability_compare(
       spkver-eval linkability-compare ECAPA/B3=exp/a ECAPA/B5=exp/b --output exp/compared
     """
     tables = read_runs(runs)
-    levels = {
-        condition: {level for factor, level in condition if factor != linkage.UTTERANCES}
-        for condition in tables
-    }
+    levels = {}
+    for condition in tables:
+        levels[condition] = {level for factor, level in condition if factor != linkage.UTTERANCES}
     known = set(chain.from_iterable(levels.values()))
     of_speakers = {}
     for condition, ranks in tables.items():

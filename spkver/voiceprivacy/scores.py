@@ -224,10 +224,9 @@ class _Scoring:
     def _spoken(self, row: Row, members: Sequence[Row]) -> Scores:
         """Return the mean scores of conversations; of a fusion, the sums of its log-likelihood ratios."""
         parts = self.plan.speech.dealt[row.trials].parts(row.draw, len(members))
-        conversations = {
-            conversation: tuple(recording for _, recording in of_versions)
-            for conversation, of_versions in parts.items()
-        }
+        conversations = {}
+        for conversation, of_versions in parts.items():
+            conversations[conversation] = tuple(recording for _, recording in of_versions)
         versions_used = set(chain.from_iterable(parts.values()))
         used = []
         for version, scores in enumerate(self.read(members)):
