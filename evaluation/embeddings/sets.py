@@ -339,9 +339,7 @@ def warn_of_enrolled(
         rows = rows[met[met >= 0]]
         originals = originals[met[met >= 0]]
     if len(rows):
-        text = (
-            "%d of %s meet a model of the same recording (enrol others, or errors are too few): %s"
-        )
+        text = "%d of %s have a model made from the same recording (error rates are too low: enrol others): %s"
         logger.warning(text, len(rows), total, _pairs(tested, rows, enrolled, originals))
 
 

@@ -1,4 +1,4 @@
-"""ZEBRA profiles of systems: disclosure to a population, to an individual at worst, and in any one trial."""
+"""ZEBRA profiles of systems: what scores disclose on average, about one person at worst, and in any one trial."""
 
 from __future__ import annotations
 

@@ -547,5 +547,5 @@ def _log_choice(choice: Mapping[str, Any], title: str, *, is_fold: bool) -> None
         folds = row.get("no_slope")
         if row["chain"] == choice["chosen"] and folds:
             numbers = ", ".join(map(str, folds))
-            text = "%s: the calibration tried on fold %s has a negative slope"
+            text = "%s: the calibration tried on fold %s has a negative slope, as is usual at chance level"
             logger.warning(text, title, numbers, extra=where)

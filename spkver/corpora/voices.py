@@ -221,7 +221,10 @@ class Centre:
 
 @dataclass(frozen=True)
 class Variability:
-    """Spreads are standard deviations of natural logarithms unless stated otherwise; pairs are ranges."""
+    """How simulated voices and recordings vary.
+
+    Spreads are standard deviations of natural logarithms unless stated otherwise; pairs are ranges.
+    """
 
     # between speakers
     centres: dict[str, Centre] = field(

@@ -36,7 +36,7 @@ LACKING = f"{WORK}/lacking.json"
 
 
 def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
-    """Read all speech that rows without scores need: inverted speech, pieces, vectors and features.
+    """Make all that is needed to score the rows without scores: inverted speech, pieces, vectors and features.
 
     Rows whose speech cannot be read are noted in `Experiment.failures`.
     """
