@@ -45,7 +45,7 @@ class ZebraProfile:
 
     @property
     def zebra(self) -> Zebra:
-        """Disclosure to the population and to an individual."""
+        """What the scores disclose about the population and about an individual."""
         return self.result.zebra
 
     @property

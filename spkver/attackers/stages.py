@@ -454,7 +454,7 @@ class Trained(NamedTuple):
 
 
 def extract_speech(speech: SpeechFiles, attacker: Attacker, attack: Attack) -> None:
-    """Read the speech of an attack that was not read for an earlier one."""
+    """Read the speech of an attack, except what was read for an earlier one."""
     if attacker.source is None:
         return
     with naming(attacker.name):

@@ -213,7 +213,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
 
 @dataclass(frozen=True)
 class Centre:
-    """The middle of a sex: pitch in Hz and formants relative to the engine's own voice."""
+    """The average voice of a sex: pitch in Hz, and formants relative to the engine's own voice."""
 
     pitch: float
     tract: float

@@ -76,7 +76,7 @@ def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
 
 
 def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles) -> dict[tuple[str, str], Trained]:
-    """Train every model that rows without scores need, and compute the vectors that depend on models.
+    """Train every model that is needed to score the rows without scores, and compute the vectors that depend on models.
 
     Returns
     -------
