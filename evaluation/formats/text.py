@@ -31,8 +31,8 @@ or ``-1``, ``true`` and ``false``, ``tar`` or ``tgt`` and ``imp``, ``genuine`` a
 without ids, for which there are no intervals over speakers.
 
 Tables have a header and are CSV, or have columns separated by tabs, semicolons or blanks, with quotes as in CSV. The
-header names the columns; names of NIST, bob and the usual ones are known, others can be given. Several
-columns together can form an id, joined by ``:`` as NIST writes the channel of a segment.
+header names the columns; the names of NIST, of bob and other usual ones are known, and further ones can be given.
+Several columns together can form an id, joined by ``:`` as NIST writes the channel of a segment.
 """
 
 from __future__ import annotations
