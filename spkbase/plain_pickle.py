@@ -31,7 +31,7 @@ OLDER_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """First bytes of a file in PyTorch's older form."""
 
 MAP_ABOVE = 1 << 26
-"""Size in bytes above which an array that is contiguous in its file is mapped."""
+"""Size in bytes above which an array that is contiguous in its file is memory-mapped."""
 
 _DTYPE = re.compile(r"([<>=|]?)([fiu][1248]|b1|O8?|[US][1-9][0-9]{0,4})")
 _STORAGES = {
@@ -90,7 +90,7 @@ def read_npy(
     """Read one array like `read_npz`, or map it if the file has more than `map_above` bytes."""
     with _one_error(path, "npy"), Path(path).open("rb") as stream:
         if Path(path).stat().st_size > map_above:
-            with suppress(ValueError):  # arrays of objects cannot be mapped
+            with suppress(ValueError):  # arrays of objects cannot be memory-mapped
                 return np.load(path, mmap_mode="r", allow_pickle=False)
         return _read_array(stream, allow_pickle)
 
@@ -123,7 +123,7 @@ def read_torch(path: str | Path) -> Any:
     Returns
     -------
     object
-        Arrays are read-only and have the tensors' types (float32 for bfloat16); arrays above 64 MiB are mapped.
+        Arrays are read-only and have the tensors' types (float32 for bfloat16); arrays above 64 MiB are memory-mapped.
 
     Raises
     ------

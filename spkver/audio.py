@@ -84,7 +84,7 @@ _IN_WORDS = {
 _LOUDEST = 16.0  # times full scale; floating-point samples above it must be unscaled integers
 # Hz; a header with a lower rate is damaged, and resampling from it would exhaust the memory
 _LEAST_RATE = 1000
-# of clipped recordings: share of the peak, share of the samples above that, and least peak
+# signs of a clipped recording: share of the peak, share of the samples above that, and least peak
 _HIGHEST = 0.999
 _CLIPPED = 0.001
 _LOUD = 0.1

@@ -115,7 +115,7 @@ def _condition(
     }
     population = flat["zebra.population"]
     intervals["zebra.population"] = {"low": 0.8 * population, "high": min(0.721, 1.2 * population)}
-    # of each speaker against all models
+    # first recording of each speaker, against all models
     first = values.reshape(len(names), len(names), n_segments)[:, :, 0].T
     beaters = (first > first.diagonal()[:, None]).sum(axis=1)
     sizes = np.arange(1, len(names) + 1)

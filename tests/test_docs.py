@@ -144,7 +144,7 @@ def words_of(text):
     lexer = shlex.shlex(text, posix=True, punctuation_chars="|;&<>")
     lexer.whitespace_split = True
     words = list(itertools.takewhile(lambda word: not set(word) <= set("|;&<>"), lexer))
-    # of a list of commands
+    # a comma ends the first of several commands in a list
     first = next((number for number, word in enumerate(words) if word.endswith(",")), None)
     return words if first is None else [*words[:first], words[first].rstrip(",")]
 
@@ -185,7 +185,7 @@ def test_scripts_and_settings_in_commands_exist(path):
         assert (ROOT / script).is_file(), f"{path}: {script}"
     for module in re.findall(r"python -m (benchmarks\.\w+)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), f"{path}: {module}"
-    recipe = path.parent.name  # of a recipe's README; elsewhere the recipe that was named last
+    recipe = path.parent.name  # the recipe whose README this is; elsewhere the one named last
     for line in text.splitlines():
         recipe = next(
             iter(re.findall(r"(?:recipes/|spkver )(voiceprivacy|rsr2015)(?:/\w+\.py| )", line)),
@@ -215,7 +215,7 @@ def test_tests_named_in_documents_exist():
 
 
 def test_keys_of_the_recipe_table_exist():
-    keys = asdict(RecipeConfig(systems={"NAME": ["cosine"]}))  # keys that came later too
+    keys = asdict(RecipeConfig(systems={"NAME": ["cosine"]}))  # also keys that were added later
     rows = re.findall(
         r"^\| ((?:`[^`]+`(?:, )?)+)(?:, \.\.\.)? \|",
         (ROOT / "recipes/rsr2015/README.md").read_text(),

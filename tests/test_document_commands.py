@@ -64,7 +64,7 @@ def examples():
     return found
 
 
-# Files of vectors whose speakers are others.
+# How the names of speakers begin in files of vectors of other speakers.
 BEGINNINGS = {"to": "t", "ta": "t", "others": "t"}
 
 EXAMPLES = examples()
@@ -218,7 +218,7 @@ def place(tmp_path_factory):
 @pytest.mark.whole
 @pytest.mark.parametrize("line", RUN, ids=[f"{EXAMPLES[line]}: {line}"[:80] for line in RUN])
 def test_commands_of_the_documents_run(line, place, tmp_path, monkeypatch):
-    # links: commands replace files, and never write into them
+    # hard links suffice: commands replace files, and never write into them
     monkeypatch.chdir(shutil.copytree(place, tmp_path / "place", copy_function=os.link))
     # as it is written, with fewer resamples
     words = shlex.split(re.sub(r"--bootstrap [0-9]{3,}", "--bootstrap 20", line))

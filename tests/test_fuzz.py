@@ -25,5 +25,5 @@ def test_damaged_files_raise_only_data_errors(last):
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert found.keys() == PARSERS.keys()
-    # neither only refusals nor none
+    # each parser both accepts and refuses some files
     assert min(count for counts in found.values() for count in counts.values()) >= 2

@@ -71,7 +71,7 @@ OTHERS = {
         "evaluation.metrics",
     },
 }
-# These measure and report.
+# These packages measure and report: they may import all of evaluation.
 WHOLE_EVALUATION = ("spkver.rsr2015", "spkver.voiceprivacy")
 
 
@@ -177,7 +177,7 @@ def test_the_map_in_the_documentation_equals_the_tree():
     assert {name for name in named if name.split("/")[0] in LAYERS} == there
 
 
-# the face of spkver has its version alone
+# the package spkver itself exports only its version
 FACES = [
     path
     for path in FILES

@@ -85,7 +85,7 @@ def test_both_packages_have_the_same_version():
     assert evaluation.__version__ == spkver.__version__ == __version__
 
 
-# of packages with another name
+# modules of packages with another name
 MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml", "Jinja2": "jinja2"}
 
 
@@ -248,7 +248,7 @@ def test_the_wheel_contains_the_packages_and_their_documents(tmp_path):
     assert wheel.name.startswith(f"spkver-{__version__}-py3-none-any")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    # what the README leads to goes to share/doc, in the same order of folders
+    # the documents that the README links to go to share/doc, in the same folders
     documents = f"spkver-{__version__}.data/data/share/doc/spkver"
     assert tops == {
         "spkbase",

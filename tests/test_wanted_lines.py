@@ -99,7 +99,7 @@ def test_embeddings_come_from_a_mapping_and_are_sliced(vectors):
     assert set(embeddings[mask].speakers) == {f"id{number}" for number in range(1, 10)}
 
 
-def test_a_backend_is_trained_on_them_and_scores_arrays(vectors):
+def test_a_backend_is_trained_on_embeddings_and_scores_arrays(vectors):
     embeddings = ev.Embeddings.from_dict(vectors, speakers="/")
     backend = train_chain(embeddings, "lda:5,plda")
     same = backend.score(vectors["id1/0.wav"][None], vectors["id1/1.wav"][None])

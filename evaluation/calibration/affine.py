@@ -69,6 +69,7 @@ _CONVERGED = 1e-14
 _ERRORS = 2.0  # standard errors: one in 40 uninformative systems is kept
 _TOLERANCE = 1e-12  # relative tolerance of the minimum
 _MAX_STEPS_OF_CHOSEN_FUSION = 2000
+_DOUBT = "are the scores reversed (distances), or uninformative?"
 
 
 @one_line
@@ -166,7 +167,7 @@ def warn_of_inversion(affine: Affine, n_quality: int = 0) -> None:
         if negative:
             subject += f" of {few(negative)}"
         weights = ", ".join(f"{weight:.3g}" for weight in scored)
-        logger.warning("%s has a negative slope: weights %s", subject, weights)
+        logger.warning("%s has a negative slope: weights %s; " + _DOUBT, subject, weights)
 
 
 def _rows_by_class(rows: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -359,7 +360,7 @@ def cross_validate_affine(
         tell(sum(inverted), len(inverted))
     elif any(inverted):
         logger.warning(
-            "the calibration has a negative slope for %d of %d pairs of folds",
+            "the calibration has a negative slope for %d of %d pairs of folds; " + _DOUBT,
             sum(inverted),
             len(inverted),
         )

@@ -184,9 +184,7 @@ class Calibration:
                 floor = max(floor, low * low / high)
             n_beyond = int(((numbers < floor) | (numbers > high + spread)).sum())
             if spread > 0 and 2 * n_beyond > len(numbers):
-                text = (
-                    "%s of %d of %d trials is far from %.4g to %.4g, as in training: another unit?"
-                )
+                text = "%s of %d of %d trials is far outside the training range, %.4g to %.4g: is it in another unit?"
                 logger.warning(text, name, n_beyond, len(numbers), low, high)
 
     def _n_seen(self, scores: NDArray[np.float64], trials: Trials | None) -> int:

@@ -59,7 +59,7 @@ _LINES = (
 _SCORES = re.compile(
     r"(?P<team>[^/]+)/(?P<system>[^/]+)/results[^/]*/ASV-(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/scores(\.gz)?"
 )
-# of the toolkit of 2024, and of our own output folders, where each attacker has a folder
+# paths in folders of the toolkit of 2024 and in our own, where each attacker has a folder
 _PAIR = re.compile(
     r"(?:.*/)?(?P<team>asv_(?:orig|anon)(?:_[^/]+)?)/(?:[^/]+_out/)?(?P<enrol>[^/-]+)-(?P<trial>[^/-]+)/"
     r"(?:(?P<system>[^/]+)/)?scores(\.gz)?"
@@ -139,10 +139,10 @@ def _values_of_line(text: str, header: str) -> dict[tuple[str, str], float]:
 def recompute_averages(
     results: Mapping[str, Mapping[str, float]], weights: Mapping[str, float] = WEIGHTS
 ) -> dict[str, float]:
-    """Compute the averages of VoicePrivacy 2022 from the single results, named as in summaries.
+    """Compute the averages of VoicePrivacy 2022 from the results of its sets, named as in summaries.
 
-    EER, pitch correlation and gain are averaged by corpus and sex with the weights, word error rates plainly over the
-    corpora. Averages that lack a set are left out.
+    EER, pitch correlation and gain are weighted averages over corpora and sexes; word error rates are averaged over
+    corpora without weights. An average is left out if one of its sets is missing.
 
     Parameters
     ----------

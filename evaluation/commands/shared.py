@@ -481,7 +481,7 @@ def _systems(
     names = labels or distinct_names(scores)
     of_each = one_each(keys, len(scores))
     if not len(scores) == len(of_each) == len(names):
-        counts = f"{len(scores)} of scores, {len(keys)} keys and {len(labels)} labels"
+        counts = f"{len(scores)} files, {len(keys)} keys and {len(labels)} labels"
         raise click.UsageError(
             f"expected a key (or one for all) and a label for each file of scores, got {counts}"
         )

@@ -106,7 +106,8 @@ def wer(
         case = _case(" ".join(text.values()))
         case_of_truth = _case(" ".join(truth.values()))
         if normaliser == "none" and case and case_of_truth and case != case_of_truth:
-            message = "%s: is %s, the reference %s: a word in another case is an error (--normaliser basic)"
+            message = "%s: is %s, the reference %s: words that differ in case count as errors"
+            message += " (--normaliser basic ignores case)"
             logger.warning(message, path, case, case_of_truth)
     show_rows(rows, report, json_path, f"normaliser: {normaliser}")
 
@@ -175,7 +176,7 @@ def uar(
         _doubt(path, truth, recognised_labels, missing)
         strange = sorted(set(recognised_labels.values()) - set(known))
         if strange:
-            text = "%s: %d labels unknown to the reference, each an error: %s (known: %s)"
+            text = "%s: %d labels do not occur in the reference and count as errors: %s (known: %s)"
             logger.warning(text, path, len(strange), few(strange, repr), few(known, repr))
     averages = [utility.average_recall(confused, resampling) for confused in counted]
     gaps: list[Interval | None] = [None]

@@ -33,7 +33,7 @@ def find_copies(
     Parameters
     ----------
     vectors, known : ndarray of a floating type of shape (n, D) and (m, D)
-        Arrays, which may be mapped. If `known` is None, copies among the rows of `vectors` are sought.
+        Arrays, which may be memory-mapped. If `known` is None, copies among the rows of `vectors` are sought.
     tolerance : float
         Largest distance between copies after scaling to length 1; see `rounding`.
 
@@ -44,8 +44,8 @@ def find_copies(
 
     Notes
     -----
-    Neighbours are sought among projections on 8 random directions, which keep distances within about 25 %; they are
-    copies if the vectors themselves are as close.
+    Neighbours are sought among projections on 8 random directions, which keep distances within about 25 %; a neighbour
+    is a copy if the vectors themselves are also within the tolerance.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files of embeddings: read by their content, large ones mapped instead of copied.
+"""Files of embeddings: read by their content, large ones memory-mapped instead of copied.
 
 ===========  =====================================================================================================
 npz, HDF5    ``vectors`` (n, D) of floats, ``ids`` (n,) and ``speakers`` (n,) of text or whole numbers; also other
@@ -16,7 +16,7 @@ The speakers come from the given map, else from the file, else from the ``utt2sp
 file are speakers of the map, the file holds a vector for each speaker. Otherwise each id counts as one speaker, with a
 note.
 
-Vectors above 64 MiB are mapped where they are contiguous: in npy, in a contiguous dataset of HDF5, and in a tensor.
+Vectors above 64 MiB are memory-mapped where they are contiguous: in npy, in contiguous HDF5 datasets and in tensors.
 
 Pickles, PyTorch files and archives of arrays hold dictionaries and lists:
 
@@ -164,7 +164,7 @@ def read_embeddings(
     allow_pickle : bool
         Read pickles too, without running them.
     map_above : int
-        Bytes of vectors above which they are mapped from the file.
+        Bytes of vectors above which they are memory-mapped from the file.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def read_embeddings(
 
 
 def write_embeddings(path: str | Path, embeddings: Embeddings) -> None:
-    """Write embeddings atomically as ``.npz``, or as ``.h5``, which can be mapped.
+    """Write embeddings atomically as ``.npz``, or as ``.h5``, which can be memory-mapped.
 
     Raises
     ------

@@ -254,7 +254,7 @@ def _decode(
 
 
 def _take(raw: Raw, dtype: np.dtype[Any], count: int, at: int) -> tuple[NDArray[Any], int]:
-    """Copy values at an offset from a mapped file; also return the offset after them."""
+    """Copy values at an offset from a memory-mapped file; also return the offset after them."""
     end = at + count * dtype.itemsize
     if end > len(raw):
         raise ValueError("it is cut short")

@@ -4,7 +4,7 @@ Conventions
 -----------
 An embedding belongs to one utterance, whose id occurs once. `evaluation.embeddings.files` reads embeddings and keeps
 their type (float16 to float64), their lengths and the order of the file, on which "the first utterances of a speaker"
-depends. The vectors may be mapped from the file.
+depends. The vectors may be memory-mapped from the file.
 
 A *gallery* is a table of vectors with their lengths, in memory or in a file; the vectors that are compared with it are
 scaled to length 1. Scores are cosines in float64, computed pair by pair, so a score does not depend on the rest of the
@@ -85,7 +85,7 @@ class Embeddings:
     speakers : ndarray of str of shape (n,), dtype object
         Speaker of each utterance.
     vectors : ndarray of a floating type of shape (n, D)
-        Their embeddings; may be mapped from a file.
+        Their embeddings; may be memory-mapped from a file.
     notes : tuple of str
         Remarks about their origin, for reports.
     source : str
@@ -339,9 +339,7 @@ def warn_of_enrolled(
         rows = rows[met[met >= 0]]
         originals = originals[met[met >= 0]]
     if len(rows):
-        text = (
-            "%d of %s meet a model of the same recording (enrol others, or errors are too few): %s"
-        )
+        text = "%d of %s have a model made from the same recording (error rates are too low: enrol others): %s"
         logger.warning(text, len(rows), total, _pairs(tested, rows, enrolled, originals))
 
 
@@ -501,7 +499,7 @@ class SpeakerVectors:
     names : ndarray of str of shape (P,), dtype object
         Distinct speakers.
     vectors : ndarray of shape (P, D)
-        Their vectors, not normalised; float64 if they are means, else in their original type, perhaps mapped.
+        Their vectors, not normalised; float64 if they are means, else in their own type, perhaps memory-mapped.
     norms : ndarray of float64 of shape (P,)
         Lengths of the vectors, all > 0.
     notes : tuple of str
@@ -535,7 +533,7 @@ def speaker_vectors(
     strict : bool
         Raise an error for speakers that have fewer, instead of adding a note.
     keep_order : bool
-        If each speaker has one vector, return them as they are, in their order: a mapped file is then not copied.
+        If each speaker has one vector, return them as they are, in their order: a memory-mapped file is not copied.
 
     Returns
     -------

@@ -31,8 +31,8 @@ or ``-1``, ``true`` and ``false``, ``tar`` or ``tgt`` and ``imp``, ``genuine`` a
 without ids, for which there are no intervals over speakers.
 
 Tables have a header and are CSV, or have columns separated by tabs, semicolons or blanks, with quotes as in CSV. The
-header names the columns; names of NIST, bob and the usual ones are known, others can be given. Several
-columns together can form an id, joined by ``:`` as NIST writes the channel of a segment.
+header names the columns; the names of NIST, of bob and other usual ones are known, and further ones can be given.
+Several columns together can form an id, joined by ``:`` as NIST writes the channel of a segment.
 """
 
 from __future__ import annotations
@@ -858,7 +858,7 @@ def _real_speakers(
     real = models.copy()
     unknown = sorted({*segments[~is_target]} - speakers.keys())
     if unknown:
-        text = f"this order needs the real speakers; unknown are those of {len(unknown)} segments: {few(unknown, repr)}"
+        text = f"real speakers, which this order needs, are unknown for {len(unknown)} segments: {few(unknown, repr)}"
         raise DataError(text, remedy="give the speakers of the segments")
     real[~is_target] = [speakers[segment] for segment in segments[~is_target]]
     wrong = np.flatnonzero(~is_target & (real == models))
@@ -866,6 +866,7 @@ def _real_speakers(
         row = wrong[0]
         text = f"'{models[row]} {segments[row]}' is a nontarget trial, but the speaker of the segment is the model"
         raise DataError(
-            text, remedy="check the speakers: for bob, equal identities are a target trial"
+            text,
+            remedy="check the speakers: in this order a trial with equal names is a target trial",
         )
     return real

@@ -431,7 +431,7 @@ def linkability_curve(
     # number of rows of each kind in each resample
     weights = np.asarray((counts.T @ _draws(len(names), resampling).T).T)
     weights /= weights.sum(axis=1, keepdims=True)
-    # speakers with one row each can be counted by kind; others are treated one by one
+    # if each speaker has one row, equal rows are counted together; otherwise speakers are treated one by one
     single = len(ranks) == len(names)
     if single:
         rows = np.ones(len(shares))

@@ -143,8 +143,8 @@ class Extrapolation(Tabular):
         By method.
     resampling : Resampling
         Resampling of the speakers.
-    ties : str
-        Requested populations.
+    ties : {"shared", "strict", "lenient"}
+        How ties count.
     notes : tuple of str
         Remarks to read together with the numbers.
     tests : tuple of Backtest

@@ -262,10 +262,11 @@ def _check_searches(
         text = (
             f"segments of enrolled speakers have no target trial: {few(names[enrolled].tolist())}"
         )
-        raise DataError(text, remedy="correct the key, or leave them out: they are not unknown")
+        remedy = "correct the key, or leave these segments out: their speakers are not unknown"
+        raise DataError(text, remedy=remedy)
     if mated.all() or not mated.any():
         text = f"expected searches of enrolled and of unknown speakers, got {mated.sum()} and {(~mated).sum()}"
-        remedy = "a segment of an unknown speaker has nontarget trials alone; ranks of the others: linkability"
+        remedy = "a segment of an unknown speaker has only nontarget trials; without such segments, compute linkability"
         raise DataError(text, remedy=remedy)
 
 

@@ -1,4 +1,4 @@
-"""ZEBRA profiles of systems: disclosure to a population, to an individual at worst, and in any one trial."""
+"""ZEBRA profiles of systems: what scores disclose on average, about one person at worst, and in any one trial."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ZebraProfile:
 
     @property
     def zebra(self) -> Zebra:
-        """Disclosure to the population and to an individual."""
+        """What the scores disclose about the population and about an individual."""
         return self.result.zebra
 
     @property

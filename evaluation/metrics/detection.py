@@ -63,7 +63,7 @@ SRE08 = (0.01, 10.0, 1.0)
 """Target prior, cost of a miss and of a false alarm of NIST's evaluation of 2008."""
 METHODS = ("rocch", "interpolated", "kaldi", "speechbrain", "nearest")
 
-_LEAST = 1e-9  # stands for a count of 0 in the formula; the bound itself is known
+_LEAST = 1e-9  # replaces a count of 0 in the formula; the bound for 0 is known exactly
 
 
 class OperatingPoint(float):

@@ -124,7 +124,7 @@ class Evaluation(MetricAttributes, Tabular):
 
     @property
     def zebra(self) -> Zebra:
-        """Return the disclosure to the population and to an individual, if the table has both."""
+        """Return what scores disclose about the population and about an individual, if the table has both."""
         group = self.results.get("zebra", {})
         if not {"population", "individual"} <= set(group):
             raise AttributeError("expected all rows of ZEBRA in the table of metrics")

@@ -175,7 +175,7 @@ def fit_student(
         text = (
             f"at least half of the {name} trials have the same score: Student's t cannot be fitted"
         )
-        raise DataError(text, remedy="use scores with more digits, or another reading")
+        raise DataError(text, remedy="use scores with more digits, or another estimate")
     x = (values[share > 0] - mean) / np.sqrt(variance)
     share = share[share > 0]
 

@@ -184,9 +184,10 @@ def _check_trade_offs(systems: Sequence[TradeOff], targets: Sequence[float]) -> 
 
 
 def plot_zoo(speakers: PerSpeaker, *, named_most: int = 8, **canvas: Unpack[Canvas]) -> Figure:
-    """Plot the mean scores of each speaker's own trials over those of others against the speaker (Doddington's zoo).
+    """Plot Doddington's zoo: the mean score of each speaker's own trials, and that of other people's trials.
 
-    Goats lie below the lower grey line, lambs right of the vertical one; the speakers with the highest EER are named.
+    The mean over own trials is on the vertical axis, that of others against the speaker on the horizontal one. Goats
+    lie below the lower grey line, lambs right of the vertical one; the speakers with the highest EER are named.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ def line_of(number: int, **changes: Any) -> Style:
     look = {"color": colour, "linestyle": dash, "linewidth": 1.8}
     if number >= len(COLOURS):
         shape = MARKERS[number % len(MARKERS)]
-        # as a fraction of the diagonal; the marks of lines that overlap lie side by side
+        # positions as fractions of the diagonal: the markers of lines that overlap lie side by side
         first = 0.02 * (number % len(MARKERS))
         look |= {"marker": shape, "markersize": 5.5, "markevery": (first, 0.1)}
     return look | changes

@@ -123,7 +123,7 @@ def conversation_key(key: Key, conversations: Conversations) -> Key:
     names = np.array(list(conversations), object)
     absent = np.setdiff1d(np.arange(len(names)), pairs.conversations)
     if len(absent):
-        text = f"{len(absent)} of {len(names)} conversations meet no model with all recordings"
+        text = f"no model has trials with all recordings of {len(absent)} of {len(names)} conversations"
         raise DataError(f"{text}: {few([conversations[name][0] for name in names[absent]])}")
     n_target = np.bincount(pairs.pair_of, key.is_target[pairs.rows], len(pairs.models))
     mixed = np.flatnonzero((n_target > 0) & (n_target < pairs.sizes))

@@ -138,10 +138,10 @@ def are_labels(others: Any) -> bool:
 def check_classes(target: np.ndarray, nontarget: np.ndarray) -> None:
     """Refuse labels given as scores, as in scikit-learn's ``metric(y_true, y_score)``; warn of doubtful cases.
 
-    Refused are truth values, and numbers that are all 0 and 1, or -1 and 1, or these three, with as many scores. Two
-    values on either side (decisions), and a few numbers with a point, may be the scores of either class. Target scores
-    that are all among the nontarget ones, where these hardly repeat, are a sign that the scores of all trials were
-    given: there is a warning.
+    An argument is refused if it is as long as the other one and holds truth values, or numbers that are all 0 and 1,
+    -1 and 1, or any of these three. Two values in both arguments (decisions), and a few numbers with a point, are
+    accepted, since they may be scores. If all target scores are among the nontarget ones, although these hardly
+    repeat, the scores of all trials were probably given as nontarget scores: there is a warning.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ def distinctiveness(matrix: ArrayLike, weights: ArrayLike | None = None) -> floa
     if not pairs.sum() > 0:
         raise DataError(
             "expected trials between two speakers, got none",
-            remedy="the rest needs nontarget trials",
+            remedy="add nontarget trials, which give the mean off the diagonal",
         )
     rest = float((pairs * np.nan_to_num(cells)).sum() / pairs.sum())
     own = float((weight * diagonal).sum() / weight.sum())

@@ -168,7 +168,7 @@ class Learner:
 
     @property
     def best(self) -> int:
-        """The fewest steps after which the held-out speakers have their lowest rate."""
+        """The fewest steps after which the held-out speakers have their lowest error rate."""
         return min(sorted(self.judged), key=self.judged.__getitem__)
 
     @property

@@ -650,7 +650,7 @@ def _check_features(
     for error in errors.errors:
         advice = error.remedy
         if isinstance(error, OtherFeaturesError):
-            advice = f"the attacker was trained so; train another: {advice}"
+            advice = f"the attacker was trained in this way; to train another: {advice}"
         problems.add(error.text, file=error.file, remedy=advice)
 
 

@@ -454,7 +454,7 @@ class Trained(NamedTuple):
 
 
 def extract_speech(speech: SpeechFiles, attacker: Attacker, attack: Attack) -> None:
-    """Read the speech of an attack that was not read for an earlier one."""
+    """Read the speech of an attack, except what was read for an earlier one."""
     if attacker.source is None:
         return
     with naming(attacker.name):
@@ -547,5 +547,5 @@ def _log_choice(choice: Mapping[str, Any], title: str, *, is_fold: bool) -> None
         folds = row.get("no_slope")
         if row["chain"] == choice["chosen"] and folds:
             numbers = ", ".join(map(str, folds))
-            text = "%s: the calibration tried on fold %s has a negative slope"
+            text = "%s: the calibration tried on fold %s has a negative slope, as is usual at chance level"
             logger.warning(text, title, numbers, extra=where)

@@ -494,8 +494,8 @@ def warn_of_trained(digests: NDArray[np.uint64], speakers: Iterable[str]) -> Non
     is_trained = np.isin(speaker_digests(names), digests)
     known = [names[row] for row in np.flatnonzero(is_trained)]
     if known:
-        text = "%d of %d speakers of the trials were trained on (%s): errors are too few, unless the ids name others; "
-        text += "train on others"
+        text = "%d of %d speakers of the trials were trained on (%s): error rates are too low, "
+        text += "unless the ids name others; train on others"
         logger.warning(text, len(known), len(names), few(known))
 
 

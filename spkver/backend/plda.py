@@ -289,7 +289,7 @@ def residual_prior(
     parts = np.diag(within)[varies] / total[varies]
     if not parts.max() > _CONSTANT:
         same = "the vectors of each speaker are all the same"
-        reason = "each speaker has one" if len(speakers) == len(vectors) else same
+        reason = "each speaker has only one" if len(speakers) == len(vectors) else same
         text = f"expected speakers with vectors that differ, but {reason}"
         raise DataError(text, remedy="add sessions, or check the names of the speakers")
     if not parts.min() < 1 - _CONSTANT:

@@ -25,9 +25,8 @@ checked before anything is returned, and all problems are reported at once, with
 Lists may also come as files: the folder ``task`` of SIDEKIT's tutorial, or one that a recipe wrote. Files are named as
 SIDEKIT's ``rsr2015_init`` names them, ``3sesspwd_eval_m_trn.h5`` and so on, or the same with ``.txt``; ``ubm_list.txt``
 has one recording per line. A list without a file is made from the corpus. Ids of recordings may be preceded by the
-folder of the sex
- and followed by an extension, as SIDEKIT's script leaves them with newer versions of pandas. SIDEKIT's key
-has only target and nontarget trials; their types follow from the ids: ``m101_001`` is a speaker with a sentence,
+folder of the sex and followed by an extension, as SIDEKIT's script leaves them with newer versions of pandas. SIDEKIT's
+key has only target and nontarget trials; their types follow from the ids: ``m101_001`` is a speaker with a sentence,
 ``m101/m101_02_001`` a speaker, a session and a sentence.
 
 References

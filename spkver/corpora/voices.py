@@ -213,7 +213,7 @@ def synthesise(text: str, voice_file: str, *, words_per_minute: int) -> tuple[np
 
 @dataclass(frozen=True)
 class Centre:
-    """The middle of a sex: pitch in Hz and formants relative to the engine's own voice."""
+    """The average voice of a sex: pitch in Hz, and formants relative to the engine's own voice."""
 
     pitch: float
     tract: float
@@ -221,7 +221,10 @@ class Centre:
 
 @dataclass(frozen=True)
 class Variability:
-    """Spreads are standard deviations of natural logarithms unless stated otherwise; pairs are ranges."""
+    """How simulated voices and recordings vary.
+
+    Spreads are standard deviations of natural logarithms unless stated otherwise; pairs are ranges.
+    """
 
     # between speakers
     centres: dict[str, Centre] = field(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ENOUGH = 16
-"""Fewer recordings that point at an original tell no share."""
+"""Least number of recordings that point at an original for an estimate of the share."""
 
 # robust z at which a source decides to whom a recording belongs, alone or together with another source
 _CLEAR = {"cepstra": 5.0, "levels": 4.0, "voices": 4.0}

@@ -34,11 +34,11 @@ def open_ivector(folder: str, settings: ExtractorSettings) -> Extraction:
     Raises
     ------
     ConfigError
-        If the folder holds no such system, or there is a setting: whole recordings at the rate of the features are
-        used.
+        If the folder holds no such system, or any setting is given: the extractor takes whole recordings at the rate
+        of its features.
     """
     if settings != ExtractorSettings():
-        raise ConfigError("it uses the rate of its training and no windows", remedy="give none")
+        raise ConfigError("it takes no window, hop or rate", remedy="leave these settings out")
     files = {"ubm": Path(folder) / "gmm/ubm.h5", "matrix": Path(folder) / "data/tv.h5"}
     config = Path(folder) / "config.yaml"
     absent = [path for path in (config, *files.values()) if not path.is_file()]

@@ -64,7 +64,7 @@ Text = tuple[str, ...]
 
 _RECORDINGS = 32  # number of recordings with the same text in a task
 _PASSED = np.log(0.5)  # log-probability of a pause, and of no pause
-_LEAST_STAY = 1e-3  # least distance from 0 and 1 of probabilities of staying in a state
+_LEAST_STAY = 1e-3  # probabilities of staying in a state are at least this far from 0 and 1
 
 # Smaller scaled variables are raised to this value; see `scaled_posteriors`.
 _FLOOR = 1e-180

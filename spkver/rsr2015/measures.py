@@ -200,7 +200,7 @@ def _intervals(
             scores, key, model_speakers=speakers.of_model, segment_speakers=speakers.of_segment
         )
         estimated = confidence_intervals(sample, metrics, resampling, jobs=speakers.jobs)
-    except DataError as error:  # for example too few speakers, which must not end the run
+    except DataError as error:  # too few speakers, for example, must not end the run
         return {}, {"intervals": f"no intervals: {error.text}"}
     ends, notes = ends_and_notes(estimated)
     drawn = f"{_n_enrolled(key, speakers)} speakers, {resamples} resamples"

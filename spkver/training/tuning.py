@@ -189,7 +189,7 @@ class Tuner:
 
     @property
     def best(self) -> int:
-        """The fewest steps after which the held-out speakers have their lowest rate."""
+        """The fewest steps after which the held-out speakers have their lowest error rate."""
         return min(sorted(self.judged), key=self.judged.__getitem__)
 
     def classify(self, training: TrainingSpeech) -> None:

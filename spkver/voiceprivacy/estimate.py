@@ -27,24 +27,24 @@ _RATES = {
     # from runs with these alone, on a machine that did other work too: less exact
     **{"ivector": 30, "prosody": 20, "content": 1, "properties": 4, "session": 15},
     **{"durations": 250},
-    # a reversal tries several numbers, so that it needs no estimate
+    # "reversed" tries several numbers instead of estimating one
     **{"inverted": 42, "reversed": 28, "adapted": 2, "self-trained": 6},
 }
 """Seconds of one core for an hour of speech, training sets and their draws included: anonymisers, attackers, and what
 inversion and adaptation add. Measured on one machine."""
 
 _ESTIMATOR = 20  # s for a training set
-_CHAINS = 0.007  # s for a vector that chains are chosen on
+_CHAINS = 0.007  # s for each vector on which chains are chosen
 _START = 20  # s
-# of the usual chains; where scores adapt, 0.4
+# share of the usual chains that are tried; 0.4 where scores adapt
 _TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}
 _TUNING = {"campplus-tuned": 240}  # s for a training set
 _TUNING_MEMORY = 2e9  # bytes
 _HEARING = 0.6  # s of Whisper for a recording below 30 s
 _MAIN = (0.4e9, 1.2e9)  # bytes, without and with networks
 _WORKER = (0.15e9, 0.35e9)
-_RECORDING = 3e3  # bytes in lists
-_FRAMES = 100  # in a second
+_RECORDING = 3e3  # bytes that a recording takes in lists
+_FRAMES = 100  # per second
 
 
 class Estimate(NamedTuple):

@@ -36,7 +36,7 @@ LACKING = f"{WORK}/lacking.json"
 
 
 def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
-    """Read all speech that rows without scores need: inverted speech, pieces, vectors and features.
+    """Make all that is needed to score the rows without scores: inverted speech, pieces, vectors and features.
 
     Rows whose speech cannot be read are noted in `Experiment.failures`.
     """
@@ -76,7 +76,7 @@ def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
 
 
 def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles) -> dict[tuple[str, str], Trained]:
-    """Train every model that rows without scores need, and compute the vectors that depend on models.
+    """Train every model that is needed to score the rows without scores, and compute the vectors that depend on models.
 
     Returns
     -------

@@ -342,8 +342,8 @@ def with_state(
         reason = "recordings of different speakers are the same file, so that it does not matter whose they are"
     elif is_confirmed:
         state = "confirmed"
-        reason = f"{pairing.own} of the {decided} that point at a speaker point at their own, so that at most"
-        reason += f" {100 * share.high:.0f} % are exchanged"
+        reason = f"{pairing.own} of the {decided} that match a speaker match their own,"
+        reason += f" so that at most {100 * share.high:.0f} % are exchanged"
     else:
         state = "not confirmed"
         reason = _doubt(pairing, share, distinct, note)
@@ -355,10 +355,10 @@ def _accusation(pairing: Pairing, share: Interval) -> str:
     examples = few(pairing.examples)
     if pairing.elsewhere >= DOUBTFUL:
         decided = pairing.own + pairing.elsewhere
-        text = f"{pairing.elsewhere} of the {decided} recordings that point at a speaker point at another one"
+        text = f"{pairing.elsewhere} of the {decided} recordings that match a speaker match the wrong one"
     else:
         decided = pairing.own_text + pairing.other_text
-        text = f"{pairing.other_text} of the {decided} recordings that point at a text point at another one"
+        text = f"{pairing.other_text} of the {decided} recordings that match a text match the wrong one"
     text += f" ({examples})"
     if share.known:
         ends = f"{100 * share.low:.0f} to {100 * share.high:.0f}"
@@ -372,9 +372,9 @@ def _doubt(pairing: Pairing, share: Interval, distinct: float, note: str) -> str
     if pairing.compared < ENOUGH:
         text = f"there are only {pairing.compared} recordings"
     elif share.known:
-        text = f"up to {100 * share.high:.0f} % could be exchanged ({decided} of {pairing.compared} point at a speaker)"
+        text = f"up to {100 * share.high:.0f} % could be exchanged ({decided} of {pairing.compared} match a speaker)"
     else:
-        text = f"only {decided} of {pairing.compared} recordings point at a speaker"
+        text = f"only {decided} of {pairing.compared} recordings match a speaker"
     if distinct < 1 - _CONFIRMED:
         text += ", and speakers say the same words"
     if note:

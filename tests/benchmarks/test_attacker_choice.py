@@ -24,7 +24,7 @@ def table():
     return pd.DataFrame(rows)
 
 
-def test_gaps_are_zero_for_all_attackers_and_count_50_without_one(table):
+def test_gaps_are_zero_for_all_attackers_and_assume_50_percent_without_any(table):
     assert gaps(table, LEVELS, CONDITION).tolist() == [0.0] * 4
     own = gaps(table, ["cosine"], CONDITION)
     assert own["mcadams", "small", "ignorant"] == 5.0
@@ -40,7 +40,7 @@ def test_only_attackers_that_lower_the_mean_are_chosen(table):
     assert set(choose_list(small, [*CONDITION, "level"])) == set(LEVELS)
 
 
-def test_a_list_is_shown_on_the_other_set(table):
+def test_a_list_chosen_on_one_set_is_evaluated_on_the_other(table):
     rows = [row for row in transfer(table) if row["lowest"] == "all"]
     chosen = [row for row in rows if row["chosen on"] != "default"]
     assert [row["chosen on"] for row in chosen] == ["small", "large"]

@@ -71,7 +71,7 @@ def test_the_layout_equals_the_one_behind_the_published_figures(shared, tmp_path
         {str(path.relative_to(root)): path for path in root.rglob("*.*") if path.is_file()}
         for root in (tmp_path / "ours", tmp_path / "theirs")
     )
-    # of the background speakers
+    # lists of the background speakers
     dev = {"key/part1/trn/3sesspwd_dev_m.trn", "key/part1/ndx/3sess-pwd_dev_m.ndx"}
     assert ours.keys() == theirs.keys() | dev
     for name in theirs:

@@ -64,7 +64,7 @@ def corpora(tmp_path_factory):
     write(f"{TRAIN}/103-1240-0000.flac", LONG)
     write(f"{TRAIN}/1069-133699-0000.flac", 8 * RATE)
     write(f"{TRAIN}/1034-121119-0000.flac")
-    write(f"{TRAIN}/14-208-0000.flac")  # a reader who is not part of it
+    write(f"{TRAIN}/14-208-0000.flac")  # a reader who is not part of the subset
     for speaker in TEST_SPEAKERS:
         for number in range(10):
             write(
@@ -266,7 +266,7 @@ def test_the_layout_equals_the_one_behind_the_published_figures(shared, tmp_path
             target = tmp_path / root / row["source_path"]
             target.parent.mkdir(parents=True, exist_ok=True)
             samples = samples_of(shared / "corpora" / corpus / row["path"])
-            # was cut: the corpus has a longer recording
+            # cut at this length: the corpus has a longer recording
             if row["text"] == "train-clean-100" and len(samples) == 8 * RATE:
                 samples, n_longer = np.concatenate([samples, noise]), n_longer + 1
             soundfile.write(target, samples, RATE)

@@ -100,7 +100,7 @@ def test_metrics_warn_once_of_reversed_and_equal_scores(metric, caplog):
         "all scores are equal: a broken system, not privacy"
     ]
     caplog.clear()
-    metric(ev.sort_scores(-target, -nontarget))  # as resampling calls it
+    metric(ev.sort_scores(-target, -nontarget))  # as it is called for each resample
     assert not caplog.records
 
 

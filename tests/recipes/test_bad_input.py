@@ -18,7 +18,7 @@ BAD, WORSE = "sph/male/m101/m101_01_001", "sph/male/m004/m004_04_002"
 NDX = "key/part1/ndx/3sess-pwd_eval_m.ndx"
 RNG = np.random.default_rng(0)
 NOISE = 0.1 * RNG.standard_normal(9600)
-FLAC_HALF = 0.5  # of the file is left
+FLAC_HALF = 0.5  # share of the file that is left
 
 
 def audio(samples, rate=16000, **options):

@@ -60,7 +60,7 @@ def test_onnxruntime_gives_the_vectors_of_the_best_network(speech, tmp_path, set
     network.eval()
     path = speech.utterances[0].original
     (vector,) = open_extractor(f"onnx:{folder}/network.onnx", ExtractorSettings())([("x", path)])
-    frames = torch.from_numpy(ecapa.middle_crop(path, 60)[None])  # the whole
+    frames = torch.from_numpy(ecapa.middle_crop(path, 60)[None])  # the whole recording
     with torch.no_grad():
         expected = network(frames).flatten().numpy()
     np.testing.assert_allclose(vector, expected, rtol=1e-3, atol=1e-4)

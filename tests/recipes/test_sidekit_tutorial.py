@@ -117,7 +117,7 @@ def test_the_tutorial_reproduces_the_numbers_of_sidekit(shared, tmp_path, monkey
         found = read_supervectors(f"data/sv_rsr2015_male_{name}.h5").vectors
         np.testing.assert_allclose(found, golden[f"{name}/sv_norm_r3"], atol=1e-6)
     np.testing.assert_allclose(names["scores"].values, golden["svm_scores"].ravel(), atol=1e-4)
-    # nobody is confused with anybody else: the same lines on other scores
+    # these speakers are never confused, so the lines of the tutorial are run on other scores too
     assert (names["eer"], names["min_dcf"]) == (0, 0)
     det = np.load(folder / "det.npz")
     names |= {"target": det["tar"], "nontarget": det["non"]}

@@ -362,5 +362,5 @@ def test_folds_of_speakers_with_one_recording_are_inverted_too(originals, tmp_pa
     assert {fusion["attacker"] for fusion in results["fusions"]} >= {"fusion", "fusion-inverted"}
     assert [fusion["left_out"] for fusion in results["fusions"]] == [{}] * len(results["fusions"])
     chosen = [(choice["training"], choice["attacker"]) for choice in results["choices"]]
-    # the set of pieces
+    # chosen on pieces, as each training speaker has one recording
     assert chosen == [(f"tiny_train{end}", "supervector-adapted") for end in ("", "_mcadams")]

@@ -309,7 +309,7 @@ def test_word_error_rates_are_computed_from_external_transcripts(own, tmp_path):
 
 def test_missing_transcripts_are_reported_before_any_long_step(layout, tmp_path):
     outcome = run_recipe(layout, tmp_path / "out", utility__hypotheses="heard")
-    # text twice, heard in two sets and their twins
+    # two files "text", and "heard" in two sets and their twins
     refused(outcome, "no such transcripts, in 6 files")
     assert not (tmp_path / "out/work").exists()
 

@@ -205,7 +205,7 @@ def test_no_step_repeats_the_work_of_an_earlier_one(originals, tmp_path, monkeyp
         }
         ended(originals, output, "--until", "extraction", **settings)
         read, heard = stamps(output.glob("work/**/*.h5")), calls.read_text()
-        # of training, enrolment and tests, original and anonymised
+        # recordings of training, enrolment and tests, original and anonymised
         assert len(heard) == 2 * (18 + 14 + 10)
         for step in ("plan_attacks", "fit", "score"):
             place = f"spkver.voiceprivacy.{step}"
@@ -313,7 +313,7 @@ def test_exchanged_recordings_are_reported_before_training(own, tmp_path):
     )
     assert outcome.status == 0, outcome.err
     assert re.search(
-        "no verdict will be given: tiny_train_anon: .* point at another one", outcome.err
+        "no verdict will be given: tiny_train_anon: .* match the wrong one", outcome.err
     )
     assert '"state": "exchanged"' in (tmp_path / "out/pairs_anon.json").read_text()
 

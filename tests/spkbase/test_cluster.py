@@ -20,7 +20,7 @@ from spkbase.work import Work, engine_kind, ships_items, use_engine
 pytestmark = pytest.mark.whole(seconds=70)
 
 pytest.importorskip("distributed")
-cloudpickle = pytest.importorskip("cloudpickle")  # is installed with Dask
+cloudpickle = pytest.importorskip("cloudpickle")  # installed with Dask
 
 PATIENCE = 30.0
 
@@ -85,7 +85,7 @@ def process(_):
     return os.getpid()
 
 
-# What runs
+# tasks that run
 
 
 def test_results_come_in_the_order_of_the_items(engine):
@@ -139,7 +139,7 @@ def test_functions_of_scripts_and_files_are_sent_to_workers(dask_cluster, tmp_pa
     assert run.stdout == "0 3 6 9 1 2 3\n", run.stderr
 
 
-# Workers that die and join
+# workers that die and join
 
 
 def test_a_killed_worker_changes_nothing(own):
@@ -161,7 +161,7 @@ def slow_products(vectors, rows):
     return rows @ vectors
 
 
-# Clusters that will not do
+# clusters that cannot be used
 
 
 @pytest.mark.parametrize(

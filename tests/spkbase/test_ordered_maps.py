@@ -230,7 +230,7 @@ def test_functions_are_silent_on_request(verbose, caplog, monkeypatch):
         caplog.clear()
         shout(["ab", "cd"])
     told = {record.getMessage().split(":")[0] for record in caplog.records}
-    assert told == {"words", "again"}  # not those of workers
+    assert told == {"words", "again"}  # messages of workers are not logged
 
 
 def test_commands_show_activity_while_no_loop_shows_progress(caplog, monkeypatch):

@@ -164,7 +164,7 @@ def test_other_trials_are_fused_in_every_form():
         np.testing.assert_array_equal(fused.apply(form), expected)
 
 
-def test_it_is_saved_and_loaded_with_all_digits(tmp_path):
+def test_a_fusion_is_saved_and_loaded_with_all_digits(tmp_path):
     trained = ev.fuse(SCORES, KEY, speakers="/", quality=QUALITY)
     trained.save(tmp_path / "fusion.json")
     loaded = ev.load_calibration(tmp_path / "fusion.json")

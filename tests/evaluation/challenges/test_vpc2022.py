@@ -21,7 +21,7 @@ def test_the_recipe_has_the_weights_of_the_challenge():
         Path(__file__).resolve().parents[3] / "recipes" / "voiceprivacy" / "config" / "vpc2022.yaml"
     )
     assert yaml.safe_load(config.read_text(encoding="utf-8"))["challenge"]["weights"] == WEIGHTS
-    assert 2 * sum(WEIGHTS.values()) == pytest.approx(1)  # of both sexes
+    assert 2 * sum(WEIGHTS.values()) == pytest.approx(1)  # the weights of both sexes sum to 1
 
 
 @pytest.mark.golden

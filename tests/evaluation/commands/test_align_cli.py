@@ -213,7 +213,8 @@ def test_the_linked_speakers_train_the_map_only_on_request(folder):
     )
     found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **tested)
     assert found["orthogonal", "anonymised to original", 1] > 0.9
-    to_enrolled = {**tested, "original": "enrols_original.h5"}  # which whoever enrols speakers has
+    # an attacker who enrols speakers has these recordings
+    to_enrolled = {**tested, "original": "enrols_original.h5"}
     found = shares(*enrols, "--own-pairs", "--plain", "--alignment", "orthogonal", **to_enrolled)
     assert found["orthogonal", "anonymised to original", 1] > 0.9
     assert "expected --train-original" in refused(*align("--own-pairs"))

@@ -70,7 +70,8 @@ def test_a_comparison_has_both_factors_and_omits_the_originals(folder):
     compared = json.loads((folder / "out" / "comparison.json").read_text())
     assert compared["originals"] == ["orig"]
     assert {condition["anonymiser"] for condition in compared["conditions"]} == {"B3", "B5"}
-    assert compared["factors"]["anonymiser"]["easy"]["n_pairs"] == 2  # of 2 attackers
+    # one pair of anonymisers for each of 2 attackers
+    assert compared["factors"]["anonymiser"]["easy"]["n_pairs"] == 2
     pictures = {path.stem for path in (folder / "out").glob("*.png")}
     assert pictures == {
         "jaccard", "linkability", "distribution_L3", "intersections_attacker", "intersections_anonymiser",

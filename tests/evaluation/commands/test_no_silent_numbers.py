@@ -474,7 +474,9 @@ def test_trials_of_a_recording_against_itself_are_reported(tmp_path, enrolled, n
         )
     given = ("--enroll", tmp_path / f"{enrolled}.npz", "--test", tmp_path / "te.npz")
     said = passes("linkability", *given, "--bootstrap", "0").stderr
-    assert ("8 of 8 tested utterances meet a model of the same recording" in said) == (n_own > 0)
+    assert ("8 of 8 tested utterances have a model made from the same recording" in said) == (
+        n_own > 0
+    )
     for name, models in (
         ("speakers", [f"s{number // 2}" for number in range(8)]),
         ("ids", [f"{enrolled}{n}" for n in range(8)]),
@@ -485,9 +487,9 @@ def test_trials_of_a_recording_against_itself_are_reported(tmp_path, enrolled, n
         made = passes(
             "cosine", *given, "--trials", tmp_path / "key.txt", "-o", tmp_path / "scores.txt"
         )
-        assert (f"8 of {len(pairs)} trials meet a model of the same recording" in made.stderr) == (
-            n_own > 0
-        )
+        assert (
+            f"8 of {len(pairs)} trials have a model made from the same recording" in made.stderr
+        ) == (n_own > 0)
         of_ids = passes("metrics", *paths(tmp_path), "--json", "-").stderr
         assert (
             "8 target trials, such as 'te0', 'te1', 'te2', ..., compare a recording with itself"
@@ -685,7 +687,10 @@ def test_uninformative_vectors_are_reported(tmp_path, monkeypatch, words, good, 
             "".join(f"{speaker} {named[0]}\n" for speaker in sorted(set(speakers)))
         )
     assert "Warning" not in passes(*words.format(f"{good}.npz", f"{good}.npz").split()).stderr
-    said = {"same": "meet a model of the same recording", "equal": "all 24 vectors are equal"}
+    said = {
+        "same": "have a model made from the same recording",
+        "equal": "all 24 vectors are equal",
+    }
     for name in other:
         told = passes(*words.format(f"{name}.npz", f"{name}.npz").split()).stderr
         assert said.get(name, said["equal"]) in told

@@ -144,7 +144,7 @@ def test_options_in_the_texts_of_a_module_are_options_of_its_commands(module):
     assert named <= known
 
 
-# which is trained on some of the trials
+# "fuse" is left out: it is trained on some of the trials
 @pytest.mark.parametrize("command", sorted(JOINING.keys() - {"fuse"}))
 def test_a_key_without_some_of_the_scored_pairs_is_reported(command, words, tmp_path):
     line = words(command, lines_of(VALUES))

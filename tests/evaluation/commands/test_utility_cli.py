@@ -137,7 +137,7 @@ WER, UAR = (
         (f"{UAR} --predictions utt2emo", "utt2emo: equals the reference in all 3 utterances"),
         (
             f"{UAR} --predictions other",
-            "other: 2 labels unknown to the reference, each an error: '1', 'Bad'",
+            "other: 2 labels do not occur in the reference and count as errors: '1', 'Bad'",
         ),
         (
             f"{UAR} --predictions more --missing drop",
@@ -219,7 +219,7 @@ def test_systems_are_ranked_by_utility(tmp_path):
     two = rank_file(tmp_path / "result_for_rank_two", 22.0, 9.0)
     done = passes("rank", one, two)
     assert "30 %         one 5.00\n40 %         none" in done.output
-    assert "UAR" not in done.output  # which no system has
+    assert "UAR" not in done.output  # no system has a UAR
     unmeasured = passes("rank", one, "--utility", "uar").stdout
     assert "no ranks: no system has a measured utility (UAR)" in unmeasured
     options = (

@@ -129,7 +129,7 @@ def test_tested_recordings_that_are_also_enrolled_are_reported(folder, command):
     assert "Warning" not in passes(*command.format("other", "other").split()).stderr
     told = passes(*command.format("copies", "copies").split()).stderr
     total = "3600 trials" if "trials" in command else "120 tested utterances"
-    assert f"120 of {total} meet a model of the same recording" in told
+    assert f"120 of {total} have a model made from the same recording" in told
     assert "copies-0 of s00 = enrolled-0 of s00" in told
     assert told.count("Warning") == 1
 
@@ -197,10 +197,10 @@ def test_python_functions_report_copies_too(caplog):
         [f"t{row}" for row in range(120)], SPEAKERS, recordings(0).astype(np.float32)
     )
     ev.linkability(enrolled, tested, resampling=ev.Resampling(0))
-    assert "120 of 120 tested utterances meet a model of the same recording" in caplog.text
+    assert "120 of 120 tested utterances have a model made from the same recording" in caplog.text
     caplog.clear()
     ev.linkability(enrolled, enrolled, resampling=ev.Resampling(0))
-    assert "120 of 120 tested utterances meet a model of the same recording" in caplog.text
+    assert "120 of 120 tested utterances have a model made from the same recording" in caplog.text
     assert "copies" not in caplog.text
 
 
@@ -212,7 +212,7 @@ def test_a_single_tested_copy_among_many_is_reported(caplog, change):
     warn_of_enrolled(
         enrolled, Embeddings([f"t{row}" for row in range(120)], SPEAKERS, change(recordings(0)))
     )
-    assert "1 of 120 tested utterances meet a model of the same recording" in caplog.text
+    assert "1 of 120 tested utterances have a model made from the same recording" in caplog.text
 
 
 def test_zero_vectors_and_other_dimensions_are_ignored(caplog):

@@ -99,7 +99,7 @@ WHITE = {
 @given(listed=st.lists(st.tuples(IDS, IDS), min_size=1, max_size=20, unique=True), draw=st.data())
 def test_written_lists_are_read_back_to_the_last_bit(tmp_path, suffix, large, listed, draw):
     listed = [pair for pair in listed if not WHITE[suffix] & set("".join(pair))] or [("a", "b")]
-    listed = sorted(listed) if suffix == ".h5" else listed  # in the order of its matrix
+    listed = sorted(listed) if suffix == ".h5" else listed  # HDF5 has the order of its matrix
     size, path = {"min_size": len(listed), "max_size": len(listed)}, tmp_path / f"list{suffix}"
     values = draw.draw(st.lists(st.floats(allow_nan=False), **size))
     truth = draw.draw(st.lists(st.booleans(), **size))

@@ -199,7 +199,7 @@ def test_pairs_of_conditions_differ_in_one_factor():
         ("anonymiser", ("x", "y")),
     }
     assert len(found.unions) == 4
-    for one in found.unions:  # who is in a set at any number of utterances
+    for one in found.unions:  # speakers who are in a set at any number of utterances
         (other,) = one.fixed
         sides = [
             set().union(

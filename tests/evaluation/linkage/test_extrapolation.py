@@ -152,7 +152,8 @@ def test_normal_scores_match_their_closed_form(ranks):
     assert ((part.low < NORMAL) & (part.high > NORMAL)).all()
     assert (np.abs(np.log2(part.linkability / NORMAL)) < [0.5, 0.6, 0.8, 1.2]).all()
     low, high = found.span()
-    assert ((low == part.low) & (part.high == high)).all()  # of the only method with a shape
+    # the span is that of the only method with a shape
+    assert ((low == part.low) & (part.high == high)).all()
     assert part.inside < 0.02
     bounds = found.predictions["bounds"]
     assert ((bounds.low < NORMAL) & (bounds.high > NORMAL)).all()

@@ -364,7 +364,8 @@ def test_clopper_pearson_equals_published_values(count, total, low, high):
 
 @given(classes)
 def test_auc_equals_scikit_learn(both):
-    target, nontarget = (np.clip(side, -1e9, 1e9) for side in both)  # which refuses infinite scores
+    # scikit-learn refuses infinite scores
+    target, nontarget = (np.clip(side, -1e9, 1e9) for side in both)
     truth = [1] * len(target) + [0] * len(nontarget)
     expected = roc_auc_score(truth, np.concatenate([target, nontarget]))
     assert auc(target, nontarget) == pytest.approx(expected, abs=1e-12)

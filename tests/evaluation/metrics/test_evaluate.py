@@ -212,7 +212,7 @@ def test_uncalibrated_scores_are_reported_by_every_function_that_needs_llrs(chan
         metric(*given)
         assert (words or "") in caplog.text
         assert len(caplog.records) == (words is not None)
-        metric(sort_scores(*given))  # as resampling calls it
+        metric(sort_scores(*given))  # as it is called for each resample
         assert len(caplog.records) == (words is not None)
     notes = evaluate(*given).notes
     assert ("cllr" in notes) == (words is not None)

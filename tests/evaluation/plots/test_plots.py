@@ -551,7 +551,7 @@ def test_curves_over_the_prior_equal_the_metrics():
         plots.plot_zebra(SYSTEMS[1:2]),
     ]
     x = figures[0].axes[0].lines[0].get_xdata()
-    assert x == pytest.approx(np.linspace(-10, 10, 201))  # the reference's
+    assert x == pytest.approx(np.linspace(-10, 10, 201))  # the grid of the reference
     for place in (0, 60, 100, 137, 200):
         prior = float(1 / (1 + np.exp(-x[place])))
         entropy = -(prior * np.log2(prior) + (1 - prior) * np.log2(1 - prior))

@@ -718,7 +718,7 @@ def test_differences_use_the_same_trials_and_change_sign_with_the_order(
     ((other_name, where, gaps, problem),) = paired_rates(systems, folders)
     assert (other_name, where, problem) == ("two", "libri_test, semi-informed", "")
     assert {name.partition(",")[0] for name in gaps} >= {"gmm-ubm", "gmm-svm"}
-    # that of the verdict comes first
+    # the gap of the verdict comes first
     assert ["strongest of" in name for name in gaps] == [True, *[False] * (len(gaps) - 1)]
     turned = paired_rates(dict(reversed(systems.items())), folders)[0][2]
     for attacker, gap in gaps.items():
@@ -993,7 +993,7 @@ def test_the_first_screen_is_short_and_the_rest_is_collapsed(
         "4 warnings about this result Attackers recognise even original speech poorly",
     )]  # fmt: skip
     assert places == sorted(places)
-    # which the warning about their number would contradict
+    # the warning about the number of speakers would contradict this
     assert "Enough speakers" not in text
     assert "At length" not in text
     assert "Nobody measured whether the words" in text

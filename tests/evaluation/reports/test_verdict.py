@@ -229,7 +229,7 @@ def test_the_badge_uses_the_lower_bound_under_the_possible_share_of_exchanged_fi
     beside = verdict(
         condition("lazy-informed", *rate), pairings=[*pairings(**changes)["pairings"], other]
     )
-    assert beside.text == text  # of another data set
+    assert beside.text == text  # an unconfirmed directory of another data set changes nothing
 
 
 @pytest.mark.parametrize(

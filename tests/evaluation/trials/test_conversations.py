@@ -145,7 +145,7 @@ def test_a_conversation_is_tested_only_against_models_common_to_its_recordings()
         (
             [True, True, False],
             {"one": ("s", "t"), "two": ("u", "v")},
-            "1 of 2 conversations meet no",
+            "no model has trials with all recordings of 1 of 2 conversations",
         ),
     ],
 )

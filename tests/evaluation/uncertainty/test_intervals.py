@@ -352,7 +352,7 @@ def test_too_few_errors_are_noted():
     found = interval(0.01, draws, method=method_of("tpr_at_fpr.0.01"), n_units=5, n_trials=50)
     assert np.isnan([found.low, found.high]).all()
     assert "too few errors" in found.note
-    # then the interval of an error rate is another one
+    # an error rate has another kind of interval in this case
     found = interval(0.01, draws, method=method_of("eer.kaldi"), n_units=5, n_trials=50)
     assert 0 <= found.low < 0.01 < found.high
     assert "few errors" in found.note

@@ -185,7 +185,7 @@ def test_the_upper_end_over_lists_has_its_nominal_coverage():
     assert [row["lists"] for row in rows] == [1, 2, 4, 12]
     assert once[0] == over[0]
     assert once[-1] > 15
-    assert max(over) < 2.5 + 3 * 0.5  # and three standard errors
+    assert max(over) < 2.5 + 3 * 0.5  # the nominal 2.5 %, and three standard errors
 
 
 @pytest.mark.parametrize(

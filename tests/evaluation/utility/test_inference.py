@@ -157,7 +157,8 @@ def test_a_value_that_nobody_else_has_is_unique_and_not_inferred():
     table["age"]["s03"] = "90"
     found = inferred_sets(Sides(original), table, resampling=NONE)
     assert found["true"].sizes[3] == 1
-    assert found["true"].unique.value == pytest.approx(2 / 12)  # and the other class of the pair
+    # s03, and the other person of its former class
+    assert found["true"].unique.value == pytest.approx(2 / 12)
     assert found["original"].sets[3][1] != "90"
 
 

@@ -38,7 +38,8 @@ def sklearn_uar(truth, predicted, fold_of, *, only_true):
         mine = [one for one in truth if fold_of[one] == fold]
         labels = sorted({truth[one] for one in mine}) if only_true else None
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of classes that are predicted and never true
+            # scikit-learn warns of classes that are predicted and never true
+            warnings.simplefilter("ignore")
             found = recall_score(
                 [truth[one] for one in mine],
                 [predicted[one] for one in mine],

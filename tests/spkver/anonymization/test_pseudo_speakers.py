@@ -184,7 +184,7 @@ def with_number(of, number):
          ["1 speakers of the source are in the pool: s01"]),
         (SOURCE, replace(POOL, speakers=POOL.ids), PseudoSpeakerRules(farthest=6, mean_of=3, sex="any"), None,
          ["a PLDA needs speakers with several vectors", "distance='cosine'"]),
-        # everything at once
+        # all problems at once
         (with_number(SOURCE, np.inf), POOL, SMALL, {}, ["2 problems", "not finite", "unknown sex"]),
     ],
 )  # fmt: skip

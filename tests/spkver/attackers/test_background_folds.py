@@ -55,7 +55,7 @@ def test_speakers_are_distributed_evenly_and_once():
 
 def test_folds_test_speakers_that_were_not_trained_on():
     folds = background_folds((directory(8),), seed=0)
-    assert len(folds) == 4  # of at least four speakers
+    assert len(folds) == 4  # a fold has at least four speakers
     assert sorted(name for fold in folds for name in fold.speakers) == sorted(SPEAKERS)
     for fold in folds:
         (training,), tested = fold.training, fold.tested.speakers

@@ -121,7 +121,7 @@ def test_calibrations_with_negative_slopes_are_dropped_and_their_fold_named(fold
     turned = replace(folds[1], key=replace(folds[1].key, is_target=~folds[1].key.is_target))
     (row,) = choose([folds[0], turned], ["cosine"])["chains"]
     assert row["no_slope"] == [1]  # the comparison of the second with the first
-    assert row["cllr"][0] == pytest.approx(1)  # for ratios that are all equal
+    assert row["cllr"][0] == pytest.approx(1)  # Cllr of ratios that are all equal
     assert row["cllr"][1] > 1
     assert choose(folds[:2], ["cosine"])["chains"][0]["no_slope"] == []
     assert caplog.text == ""  # the warning comes from the attacker, which is named in it

@@ -62,4 +62,4 @@ def test_the_feature_settings_of_a_trained_attacker_cannot_be_changed(tmp_path, 
     names = {"enrol": ["a1", "b1"], "test": ["t1", "t2"]}
     sets = [write_set(tmp_path / name, ids, rate=rates[name]) for name, ids in names.items()]
     text = errors_of(*sets)
-    assert "the attacker was trained so; train another: set features.resample=true" in text
+    assert "was trained in this way; to train another: set features.resample=true" in text

@@ -401,7 +401,7 @@ def test_mixture_attackers_need_no_network(speech, tmp_path, name):
     attack, attacker = attack_on(speech), make_attacker(parse_spec(name), {name: settings})
     found = [scores_of(attacker, attack, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2)]
     np.testing.assert_array_equal(*found)
-    if name == "ivector":  # of the largest possible rank
+    if name == "ivector":  # the matrix has the largest possible rank
         assert (
             read_backend(tmp_path / f"1/attackers/train/{name}/backend.h5").facts["dimension"] == 47
         )

@@ -65,7 +65,7 @@ def test_backends_are_trained_applied_and_shown(folder):
     scored = score(folder, backend, output)
     assert scored.stdout == f"80 scores -> {output}\n"
     # both sides are the same file here
-    assert "20 of 80 trials meet a model of the same recording" in scored.stderr
+    assert "20 of 80 trials have a model made from the same recording" in scored.stderr
     vectors = read_embeddings(folder / "both.npz")
     trained = train_chain(read_embeddings(folder / "train.npz"), "whiten,length,lda:5,plda:3,snorm")
     expected = trained.score(vectors, vectors, read_trials(folder / "trials"))
@@ -107,7 +107,7 @@ def test_training_speakers_in_trials_and_self_comparisons_are_reported(folder):
         "Warning: 4 of 4 speakers of the trials were trained on (both-s0, both-s1, both-s2, ...)"
     )
     told = score(folder, folder / "train.h5", folder / "s.txt").stderr
-    assert told.startswith("Warning: 12 of 12 trials meet a model of the same recording")
+    assert told.startswith("Warning: 12 of 12 trials have a model made from the same recording")
     assert told.count("\n") == 1
 
 
@@ -132,7 +132,7 @@ def test_scores_adapted_to_their_list_have_a_note(folder):
         in score(folder, folder / "single.h5", output).stderr
     )
     lines = (folder / "trials").read_text().splitlines(keepends=True)
-    # as for two sexes
+    # trials within two groups, as within sexes
     (folder / "trials").write_text("".join(lines[:10] + lines[20:30] + lines[50:60] + lines[70:]))
     assert (
         "fall into 2 groups of models and segments that never meet"

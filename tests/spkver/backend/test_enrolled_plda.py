@@ -79,7 +79,7 @@ def test_a_chain_learns_from_the_background_on_request():
 
 
 def test_unusable_enrolments_are_refused():
-    with pytest.raises(DataError, match="each speaker has one"):
+    with pytest.raises(DataError, match="each speaker has only one"):
         enrolled_plda_scores(Sessions(ENROLLED.means, np.arange(4)), TESTS, *TRIALS)
     with pytest.raises(DataError, match="nothing is left of 5 of 5 tested vectors"):
         enrolled_plda_scores(ENROLLED, np.tile(ENROLLED.means.mean(axis=0), (5, 1)), *TRIALS)

@@ -1,4 +1,4 @@
-"""`Backend.score` warns where errors are too few: trials with their model's recordings, or with training speakers."""
+"""`Backend.score` warns of error rates that are too low: trials with their model's recordings or training speakers."""
 
 import logging
 
@@ -15,12 +15,12 @@ PEOPLE = np.repeat(np.arange(8), 6)
 POINTS = DRAW.normal(size=(8, 4))[PEOPLE] + 0.5 * DRAW.normal(size=(48, 4))
 SPEAKERS = np.array([f"s{person}" for person in PEOPLE], object)
 EVERY = Embeddings(np.array([f"u{row}" for row in range(48)], object), SPEAKERS, POINTS)
-TRAINING = EVERY[:24]  # of speakers s0 to s3; the others are for tests
+TRAINING = EVERY[:24]  # speakers s0 to s3; the others are for tests
 ENROLMENT = EVERY[24::2]
 TESTS = EVERY[25::2]
 BACKEND = train_chain(TRAINING, "centre,lda:2,plda:2")
-OF_TESTS = train_chain(EVERY[36:], "centre,lda:1,plda:1")  # of s6 and s7
-MET = "trials meet a model of the same recording"
+OF_TESTS = train_chain(EVERY[36:], "centre,lda:1,plda:1")  # trained on s6 and s7
+MET = "trials have a model made from the same recording"
 TRAINED = "speakers of the trials were trained on"
 
 

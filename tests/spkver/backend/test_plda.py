@@ -230,7 +230,7 @@ def test_the_test_for_symmetry_does_not_depend_on_the_unit(unit):
     ("vectors", "speakers", "message"),
     [
         (np.eye(3), ["a", "a", "a"], "at least two speakers, got 3 of one"),
-        (np.eye(3), ["a", "b", "c"], "each speaker has one .*add sessions"),
+        (np.eye(3), ["a", "b", "c"], "each speaker has only one .*add sessions"),
         (np.ones((4, 2)), ["a", "a", "b", "b"], "the vectors are all the same"),
         (
             np.repeat(np.eye(2), 2, axis=0),

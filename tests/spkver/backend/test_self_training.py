@@ -212,7 +212,7 @@ def test_input_unfit_for_self_training_raises_one_error():
             score(sessions, tests[:, :3], *pairs)
         with pytest.raises(DataError, match="expected codes of models from 0 to 5"):
             score(sessions, tests, pairs[0] + 1, pairs[1])
-    with pytest.raises(DataError, match="each speaker has one"):
+    with pytest.raises(DataError, match="each speaker has only one"):
         self_trained_scores(alone, tests, *pairs)
     with pytest.raises(ConfigError, match="margin is -1: expected 0 nat or more"):
         self_trained_scores(sessions, tests, *pairs, margin=-1)

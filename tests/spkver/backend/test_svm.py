@@ -116,4 +116,4 @@ def test_machines_are_written_as_files_of_sidekit(tmp_path):
         assert bias == machines.biases[row]
     config = load_config(RecipeConfig, settings=["svm.files=true", "svm.cost=2"])
     assert config.svm.files
-    assert config.svm.training == SvmConfig(cost=2)  # the inputs of the stage of the machines
+    assert config.svm.training == SvmConfig(cost=2)  # what the stage of the machines depends on

@@ -214,7 +214,7 @@ def test_all_problems_of_a_tree_are_reported_together_and_nothing_is_written(own
     (own_tree / "dev-clean/1001/2200/1001-2200-0000.flac").write_bytes(b"fLaC no audio")
     (own_tree / "dev-clean/1001/2200/1001-2200-0001.flac").write_bytes(b"")
     (own_tree / "dev-clean/1002/2200/1002-2200-0002.flac").unlink()
-    audio(own_tree / "test-clean/2001/2200/1003-2200-0000.flac")  # of another speaker
+    audio(own_tree / "test-clean/2001/2200/1003-2200-0000.flac")  # named after another speaker
     audio(own_tree / "test-clean/2001/2200/with blank; rm -rf.flac")
     audio(own_tree / "test-clean/2001/2200/2001-2200-0009.flac")  # without words
     audio(own_tree / "test-clean/1003/2200/1003-2200-0000.flac")  # in two subsets

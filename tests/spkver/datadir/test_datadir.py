@@ -50,7 +50,7 @@ def folder(tmp_path):
     return folder
 
 
-def test_versions_enrol_with_the_first_and_labels_can_be_removed(folder):
+def test_all_versions_are_enrolled_and_labels_can_be_removed(folder):
     data = read_datadir(folder)
     both = with_versions(data, [data])
     assert list(zip(enrolment(both).models, enrolment(both).segments, strict=True)) == [

@@ -195,7 +195,7 @@ def test_frames_of_another_extraction_are_refused(table, tmp_path, name):
         load_frames(table, other, folder=tmp_path)
 
 
-def test_every_key_of_the_extraction_is_among_them():
+def test_every_key_of_the_extraction_has_a_case():
     elsewhere = {"function", "files", "labels_dir"}
     assert OTHER_EXTRACTION.keys() == CONFIG.extraction().keys() - elsewhere
 

@@ -70,7 +70,7 @@ def test_own_functions_give_cepstra_and_speech(own, audio, tmp_path):
     expected = space["levels"](samples, 16000)[space["loud"](samples, 16000)]
     np.testing.assert_array_equal(frames, expected)
     assert 45 < len(frames) < 55
-    # for any n_filters
+    # n_filters does not limit it
     assert FeatureConfig(function=f"{own}:levels", n_cepstra=56).dimension == 171
 
 

@@ -203,7 +203,7 @@ def known_by_number(recordings):
     return ids, Frames.from_dict(dict(zip(ids, recordings, strict=True)))
 
 
-def test_supervectors_and_ratios_are_those_of_the_functions(recordings, speakers):
+def test_supervectors_and_ratios_equal_those_of_the_functions(recordings, speakers):
     ids, frames = known_by_number(recordings)
     ubm = mixture.train_ubm(frames.values, mixture.UbmConfig(components=4))
     statistics = mixture.accumulate_statistics(ubm, frames, ids, ids)
@@ -218,7 +218,7 @@ def test_supervectors_and_ratios_are_those_of_the_functions(recordings, speakers
     assert -0.2 < estimator.score(recordings, speakers) < 0
 
 
-def test_ivectors_are_those_of_the_functions(recordings):
+def test_ivectors_equal_those_of_the_functions(recordings):
     ids, frames = known_by_number(recordings)
     ubm = mixture.train_ubm(frames.values, mixture.UbmConfig(components=4))
     statistics = mixture.accumulate_statistics(ubm, frames, ids, ids)

@@ -149,7 +149,7 @@ def test_sessions_shared_by_enrolment_and_tests_are_noted(
         "by the names of the recordings, 25 % of the tests are from a session in which their speaker was also recorded"
         in found.text
     )
-    given.original["x_trials_f"] = directory({"a-1": "a"})  # a speaker and a number
+    given.original["x_trials_f"] = directory({"a-1": "a"})  # the id is only a speaker and a number
     assert not list(checks.shared_sessions(evaluated(rows(s=0.1), given, Config())))
 
 
@@ -334,7 +334,7 @@ def spoken(
         (0.7, 0.0, 2.2, 3, False),  # one word, but long enrolment
         (0.7, 1.3, 0.7, 30, False),
         (0.3, 2.0, 2.2, 10, True),  # too short for any enrolment
-        (6.0, 0.0, 0.3, 1, True),  # and the reverse
+        (6.0, 0.0, 0.3, 1, True),  # long tests, short enrolment
         (1.5, 0.0, 1.5, 3, False),
         (6.0, 0.0, 6.0, 3, False),
     ],
@@ -933,7 +933,8 @@ def test_settings_accept_the_entry_or_the_short_name_of_an_attacker(name: str) -
             {"attack": {}},
             "no such attacker, expected one of all, a.py:attack (a-attack)",
         ),
-        (("campplus-adapted",), {"campplus": {}}, "no such attacker"),  # that of another attacker
+        # the name of another attacker
+        (("campplus-adapted",), {"campplus": {}}, "no such attacker"),
         (("a.py:attack",), {"a": {}, "a-attack": {}}, "another key has its settings"),
     ],
 )

@@ -15,7 +15,7 @@ from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, EvaluationConfig, TwinConfig
 
 RATE = 16_000
-BYTES = 2 * RATE  # of one second in a WAV file
+BYTES = 2 * RATE  # bytes of one second in a WAV file
 # Seconds of speech in each data directory
 DURATIONS = {"train": 3600.0, "set_enrolls": 600.0, "set_trials_f": 300.0, "set_trials_m": 300.0}
 NO_INTERVALS = EvaluationConfig(resamples=0)

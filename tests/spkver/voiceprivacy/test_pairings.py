@@ -48,14 +48,15 @@ def counted(
             counted(93, 0),
             {},
             "confirmed",
-            "93 of the 93 that point at a speaker .*, so that at most 4 % are",
+            "93 of the 93 that match a speaker .*, so that at most 4 % are",
         ),
-        (counted(92, 1), {}, "confirmed", "92 of the 93 that point"),  # one may be by chance
+        # one mismatch may be due to chance
+        (counted(92, 1), {}, "confirmed", "92 of the 93 that match"),
         (
             counted(91, 2),
             {},
             "doubtful",
-            "2 of the 93 recordings that point at a speaker point at another one",
+            "2 of the 93 recordings that match a speaker match the wrong one",
         ),
         (
             counted(90, 3),
@@ -64,7 +65,7 @@ def counted(
             "3 of the 93 .*: about 3 % .1 to 9.* of the files belong to other names",
         ),
         (counted(16, 0), {}, "confirmed", "16 of the 16"),
-        (counted(15, 0), {}, "not confirmed", "only 15 of 100 recordings point at a speaker"),
+        (counted(15, 0), {}, "not confirmed", "only 15 of 100 recordings match a speaker"),
         (
             counted(0, 0),
             {"note": "no recogniser"},
@@ -73,7 +74,7 @@ def counted(
         ),
         (counted(9, 0, compared=12), {}, "not confirmed", "there are only 12 recordings"),
         (counted(0, 3), {}, "exchanged", "3 of the 3"),
-        (counted(20, 1), {}, "not confirmed", "up to 23 % could be exchanged .21 of 100 point"),
+        (counted(20, 1), {}, "not confirmed", "up to 23 % could be exchanged .21 of 100 match"),
         (counted(93, 0), {"seen": 0.1}, "not confirmed", "up to 29 % could be exchanged"),
         (
             counted(0, 0, 60),
@@ -85,10 +86,10 @@ def counted(
             counted(0, 0, 45, 15),
             {"distinct": 0.5},
             "exchanged",
-            "15 of the 60 .* at a text .*: about 50 % .32 to 74",
+            "15 of the 60 .* a text .*: about 50 % .32 to 74",
         ),
-        # of the same people
-        (counted(93, 0, 90, 3), {}, "doubtful", "3 of the 93 recordings that point at a text"),
+        # the speakers are right, some texts are not
+        (counted(93, 0, 90, 3), {}, "doubtful", "3 of the 93 recordings that match a text"),
         (
             counted(0, 0),
             {"identical": 1.0},
