@@ -348,11 +348,11 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     >>> word_of(Interval(0.25, 0.22, 0.28))[0], word_of(Interval(0.38, 0.31, 0.43))[0]
     ('Moderate protection', 'Good to strong protection')
     >>> word_of(Interval(0.069, 0.005, 0.398), 5)
-    ('Very weak protection of these 5 speakers, too few to say of others', 0)
+    ('Very weak protection of these 5 speakers, too few to generalise', 0)
     >>> word_of(Interval(0.25, 0.08, 0.41)), word_of(Interval(0.46, 0.11, 0.5))
     (('Too few speakers or draws to say', None), ('Too few speakers or draws to say', None))
     >>> word_of(Interval(0.0, 0.0, 0.41))  # no error seen: certain for these speakers only
-    ('No protection of these speakers, too few to say of others', 0)
+    ('No protection of these speakers, too few to generalise', 0)
     """
     level = level_of(eer.value)
     if not eer.has_interval:
@@ -361,7 +361,7 @@ def word_of(eer: Interval, speakers: float = math.nan) -> tuple[str, int | None]
     high = level_of(eer.high)
     level = min(max(level, low), high)
     if high - low > 1 and round(eer.value, 3) == 0:
-        return "No protection of these speakers, too few to say of others", level
+        return "No protection of these speakers, too few to generalise", level
     is_unbounded = not (_is_named(low, level) or _is_named(high, level))
     if high - low == len(TARGETS) or (high - low > 1 and is_unbounded and level > _MODERATE):
         return "Too few speakers or draws to say", None
@@ -449,7 +449,7 @@ def _bounded(level: int, low: int, high: int, speakers: float) -> str:
     people = "speakers"
     if speakers > 0:
         people = f"{speakers:.0f} speakers"
-    return f"{WORDS[level]} protection of these {people}, too few to say of others"
+    return f"{WORDS[level]} protection of these {people}, too few to generalise"
 
 
 def _is_named(end: int, level: int) -> bool:

@@ -10,7 +10,7 @@ attributes of its `Spec`. To add an attacker, add a row to `CATALOGUE`, and a li
 ``scores:FOLDER``                            scores computed elsewhere (`spkver.attackers.ready`)
 ``vectors:FOLDER``                           embeddings computed elsewhere (`spkver.attackers.ready`)
 ``adapted:FOLDER``                           the same, adapted to the trials
-``self-trained:FOLDER``                      the same, by a PLDA that trains itself on the trials
+``self-trained:FOLDER``                      the same, scored by a PLDA that trains itself on them
 ============================================ ==========================================================================
 """
 
@@ -107,7 +107,7 @@ OUTSIDE = {
     "adapted": ("adapted:FOLDER", "embeddings made elsewhere, adapted to the list of trials"),
     "self-trained": (
         "self-trained:FOLDER",
-        "embeddings made elsewhere, by a PLDA that trains itself on the list of trials",
+        "embeddings made elsewhere, scored by a PLDA that trains itself on the list of trials",
     ),
 }
 """Plug-ins for user-supplied attackers, by prefix: how they are written, and what they are."""
