@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from benchmarks import dspspeech20
 from spkver.corpora.rsr2015 import read_rsr2015
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def source(tmp_path):

@@ -8,6 +8,8 @@ import pytest
 from benchmarks import neural_anonymiser
 from evaluation.embeddings import Embeddings, write_embeddings
 
+pytestmark = pytest.mark.whole
+
 N_SPEAKERS, EACH, DIMENSIONS = 8, 6, 12
 
 

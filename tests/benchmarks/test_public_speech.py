@@ -21,6 +21,8 @@ from spkver.datadir.reading import read_datadir
 from spkver.voiceprivacy.sets import find_datasets
 from spkver.voiceprivacy.settings import Config
 
+pytestmark = pytest.mark.whole
+
 RATE = 16000
 CONFIG = (
     Path(__file__).resolve().parents[2]

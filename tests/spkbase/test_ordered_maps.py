@@ -39,6 +39,8 @@ from spkbase.work import (
     use_engine,
 )
 
+pytestmark = pytest.mark.whole
+
 WAYS = [(1, False), (5, True), (2, False)]
 
 

@@ -12,6 +12,8 @@ import pytest
 from spkbase.errors import ConfigError, DataError
 from spkbase.plugins import TimeLimitError, check_places, files_behind, load_plugin, run_command
 
+pytestmark = pytest.mark.whole
+
 PATIENCE = 20.0  # seconds; the commands below run longer
 
 

@@ -9,6 +9,8 @@ from spkbase.errors import ConfigError
 from spkver.corpora import SHAPES, simulate_challenge
 from spkver.datadir import enrolment, read_datadir
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("espeakng_loader")
 
 SCALE = 1 / 1000
