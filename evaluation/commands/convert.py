@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 _EXCHANGED = 1.0  # least improvement by another order of systems that raises a warning, in interquartile ranges
 
+_OF_KEYS = ", ".join(formats.KEYS.keys() - formats.SCORES)
+_MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
+
 _out_option = path_option(
     "-o", "--output", required=True, help="Scores to write; the extension says how."
 )
@@ -48,8 +51,6 @@ def _usual_extensions() -> str:
 
 
 _EXTENSIONS = _usual_extensions()
-_OF_KEYS = ", ".join(formats.KEYS.keys() - formats.SCORES)
-_MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
 
 
 @click.command(

@@ -37,6 +37,10 @@ from evaluation.uncertainty import Resampling, confidence_intervals, sample_from
 from spkbase.errors import DataError
 
 _LOG10 = Unit("log10 LR", ".2f")
+_COSTS = tuple(row for row in METRICS if row.name in ("cllr", "min_cllr", "calibration_loss"))
+_RATE = Method("logit", lower=0, upper=1, of_errors=True)
+_SIDES = ("target", "nontarget")
+_ENDS = ("lower", "upper")
 
 
 def misleading(scores: SortedScores, side: str) -> float:
@@ -74,11 +78,6 @@ def logarithms_of(base: float) -> str:
 def _bound(bounds: Callable[[SortedScores], Bounds], scores: SortedScores, side: str) -> float:
     return float(getattr(bounds(scores), side) / LN10)
 
-
-_COSTS = tuple(row for row in METRICS if row.name in ("cllr", "min_cllr", "calibration_loss"))
-_RATE = Method("logit", lower=0, upper=1, of_errors=True)
-_SIDES = ("target", "nontarget")
-_ENDS = ("lower", "upper")
 
 RESAMPLED = (
     *_COSTS,

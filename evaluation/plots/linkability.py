@@ -48,6 +48,14 @@ _SIZE = "Number of enrolled speakers N"
 _LINKED = "Linkability (target speaker is first)"
 _MEANING_OF_L = "L: utterances averaged into a trial"
 _EXTRAPOLATED = "extrapolated, not measured"
+_WIDTH = 0.34
+_EASE = {"easy": (COLOURS[1], "easy to link"), "hard": (COLOURS[0], "hard to link")}
+_FACTORS = {
+    "anonymiser": "Anonymiser",
+    "attacker": "Attacker",
+    "utterances": "Number of utterances",
+    "run": "Run",
+}
 
 
 def plot_linkability(
@@ -464,16 +472,6 @@ def plot_exposure(speakers: Sequence[tuple[float, str]], **canvas: Unpack[Canvas
 
 
 # ---- who is easy and who is hard to link: Jaccard similarities over conditions, and by chance
-
-
-_WIDTH = 0.34
-_EASE = {"easy": (COLOURS[1], "easy to link"), "hard": (COLOURS[0], "hard to link")}
-_FACTORS = {
-    "anonymiser": "Anonymiser",
-    "attacker": "Attacker",
-    "utterances": "Number of utterances",
-    "run": "Run",
-}
 
 
 def plot_jaccard(comparisons: Comparisons, **canvas: Unpack[Canvas]) -> Figure:
