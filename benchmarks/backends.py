@@ -107,7 +107,7 @@ class Condition:
         n_target = int(self.key.is_target.sum())
         return (
             f"background {self.training!r}, enrolled {self.enrol!r}; {n_target} target and "
-            f"{len(self.key) - n_target} nontarget trials, calibration with {self.enrolled()} vectors a model"
+            f"{len(self.key) - n_target} nontarget trials, calibration with {self.enrolled()} vectors per model"
         )
 
 

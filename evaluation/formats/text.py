@@ -533,7 +533,7 @@ def _wrong_count(row: Sequence[str], columns: Columns, path: Path, line: int) ->
     if len(row) == 1 and delimiter_of(row[0]):
         remedy = "a table begins with the names of its columns, such as model,segment,score,label"
     elif len(row) == 1:
-        remedy = "in_order=True reads one score a line in the order of the key"
+        remedy = "in_order=True reads one score per line in the order of the key"
     elif not columns.header:
         remedy = "columns are separated by white space; an id must not hold any"
     return DataError(text, file=path, line=line, remedy=remedy)

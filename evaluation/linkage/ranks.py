@@ -18,8 +18,8 @@ The matrix of similarities is never held. A block of the gallery times a block o
 which are compared with the target speaker's cosine from float64, a margin above it and a margin below. The margin is
 1e-5, or the largest error of a float32 product of this many dimensions, whichever is larger; so what lies
 outside is certain, and what lies between is computed again in float64. Counts are therefore those of float64, whatever
-the shape of the blocks, the library of products and the number of workers. Two cosines closer than 1e-12, which float64
-cannot tell apart, are a tie.
+the shape of the blocks, the BLAS library and the number of workers. Two cosines closer than 1e-12, which float64 cannot
+tell apart, are a tie.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def _is_colour(value: Any) -> bool:
 
     try:
         return is_color_like(value)
-    except TypeError:  # two strings, by matplotlib 3.8
+    except TypeError:  # matplotlib 3.8 raises it for two strings
         return False
 
 

@@ -1,5 +1,7 @@
 """Inversion of an anonymiser: the warping of each recording is estimated (`spkver.attackers.warping`) and inverted.
 
+The *number* of a recording is the parameter of the warping that the anonymiser drew for it.
+
     OUTPUT/attackers/<anonymised background>/undoing/estimator.h5    estimator of the warping of a recording
     OUTPUT/attackers/<anonymised background>/undoing/undoing.json    its accuracy
     OUTPUT/attackers/<anonymised background>/undoing/numbers/        the numbers of each data directory
@@ -431,7 +433,7 @@ def record_of(directory: DataDir) -> AnonymizerConfig | None:
 
 
 def is_by_speaker(directory: DataDir) -> bool:
-    """Return whether each speaker has one number, according to the record of an anonymised directory."""
+    """Return whether one number was drawn for each speaker, according to the directory's record."""
     config = record_of(directory)
     return config is not None and config.level == "speaker"
 

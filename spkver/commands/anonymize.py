@@ -151,7 +151,7 @@ def anonymize_vectors(
     draws: int,
     seed: int,
 ) -> None:
-    """Replace the speakers of SOURCE by pseudo-speakers, one vector an utterance, without synthesis.
+    """Replace the speakers of SOURCE by pseudo-speakers, one vector per utterance, without synthesis.
 
     Voices are chosen as by baseline B1 of the VoicePrivacy Challenges: the speakers of the pool that are farthest away
     are candidates, some of them are drawn, and their mean is the new vector. Score the new vectors by spkver backend

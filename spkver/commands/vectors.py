@@ -189,7 +189,7 @@ def train(
     seed: int,
     allow_pickle: bool,
 ) -> None:
-    """Train CHAIN on VECTORS, one vector an utterance.
+    """Train CHAIN on VECTORS, one vector per utterance.
 
     \b
     CHAIN

@@ -530,7 +530,7 @@ def _find_recordings(folder: Path, seen: dict[str, Path], problems: Problems) ->
             continue
         match = _ID.fullmatch(path.stem)
         if match is None or match.group("speaker", "chapter") != path.parts[-3:-1]:
-            text = "its name is not one of this speaker and chapter"
+            text = "its name does not match the folders of the speaker and chapter"
             remedy = "a recording is SPEAKER/CHAPTER/SPEAKER-CHAPTER-NUMBER.flac"
             problems.add(text, file=path, remedy=remedy)
         elif path.stem in seen:

@@ -159,7 +159,7 @@ def read_datadir(
     trials = _trials(folder / "trials", speakers, problems)
     if segments and pipes_to is None:
         text = "utterances that are parts of recordings are not read here"
-        remedy = "cut the recordings into one file an utterance, such as by spkver.datadir.read_datadir with pipes_to"
+        remedy = "cut the recordings into one file per utterance, such as by spkver.datadir.read_datadir with pipes_to"
         problems.add(text, file=folder / "segments", remedy=remedy)
     audio = _sorted_entries(entries)
     _check_entries(audio, folder / "wav.scp", allow_pipes, pipes_to, problems)
@@ -228,7 +228,7 @@ def datadir_of_folder(folder: str | Path, target: str | Path, *, separator: str 
             utterance = _as_id(_joined(path.with_suffix("").parts))
         speaker = _as_id(name)
         if not (end and name):
-            remedy = "give another separator, or one sub-folder a speaker"
+            remedy = "give another separator, or one sub-folder per speaker"
             problems.add(
                 f"{path}: expected a name like SPEAKER{separator}1{path.suffix}", remedy=remedy
             )
@@ -444,7 +444,7 @@ def _audio_below(folder: Path) -> tuple[list[Path], str]:
         others = f"{len(ignored)} other files are left out: {few(ignored, repr)}"
     if not files:
         text = f"no recordings: found no {', '.join(EXTENSIONS)} file"
-        remedy = "give the folder above the recordings: one sub-folder a speaker, or names like SPEAKER-1.wav"
+        remedy = "give the folder above the recordings: one sub-folder per speaker, or names like SPEAKER-1.wav"
         if others:
             text += f"; {others}"
             remedy = "convert recordings of other formats to .wav or .flac"

@@ -81,7 +81,7 @@ def test_the_cosine_is_taken_with_the_mean_of_the_sessions(finished):
     models, _, enrolled = vectors_of(finished / "data/iv_enroll.h5")
     _, segments, tested = vectors_of(finished / "data/iv_test.h5")
     scores = read_scores(finished / "scores/cosine.h5")
-    assert len(set(models)) < len(models), "several sessions a model"
+    assert len(set(models)) < len(models), "several sessions per model"
     for (model, segment), value in zip(scores.pairs(), scores.values, strict=True):
         mean = enrolled[[name == model for name in models]].mean(axis=0)
         assert value == pytest.approx(unit(mean) @ unit(tested[segments.index(segment)]), abs=1e-12)

@@ -98,7 +98,7 @@ def test_each_pair_of_trial_types_is_evaluated_on_its_trials(recipe, corpora, tm
 
 
 def test_part_3_runs_with_default_settings(recipe, corpora, tmp_path):
-    """Two models a speaker, four tests each; scores and key of the output are joined by ids."""
+    """Two models per speaker, four tests each; scores and key of the output are joined by ids."""
     assert recipe(corpora[3], tmp_path, part=3, **FEW).status == 0
     results = results_of(tmp_path)
     assert (results["config"]["part"], results["config"]["background"]["sentences"]) == (3, None)

@@ -113,7 +113,9 @@ def test_a_record_of_another_form_is_an_error_of_the_trainer(layout, tmp_path):
     )
 
 
-def test_networks_are_reused_and_that_of_original_speech_serves_a_second_anonymiser(own, tmp_path):
+def test_networks_are_reused_and_the_one_of_original_speech_serves_a_second_anonymiser(
+    own, tmp_path
+):
     module = tmp_path / "own.py"
     module.write_text(KILLED)
     output = tmp_path / "out"

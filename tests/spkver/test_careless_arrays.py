@@ -377,7 +377,7 @@ WITH_INDEX = {
 }
 
 
-def test_columns_of_fused_scores_have_one_order():
+def test_columns_of_fused_scores_are_taken_by_name_or_refused():
     frame = pd.DataFrame({"plda": SCORES, "cosine": RNG.normal(size=200) + TRUTH})
     turned = frame[["cosine", "plda"]]
     affine = ev.train_affine(frame[TRUTH], frame[~TRUTH])
@@ -388,7 +388,7 @@ def test_columns_of_fused_scores_have_one_order():
     np.testing.assert_array_equal(affine(turned), affine(frame))
 
 
-def test_numbered_columns_of_vectors_have_one_order():
+def test_numbered_columns_of_vectors_are_sorted_by_number():
     vectors = pd.DataFrame(np.tile(VECTORS, 2), index=IDS).add_prefix("e")
     turned = vectors[sorted(vectors.columns)]  # e0, e1, e10, ...
     expected, found = (ev.Embeddings.from_arrays(frame).vectors for frame in (vectors, turned))

@@ -9,7 +9,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def their_mfcc(samples, rate, *, use_energy):
-    """Kaldi's 13 numbers a frame: compute-mfcc-feats with its defaults, without dither."""
+    """Kaldi's 13 numbers per frame: compute-mfcc-feats with its defaults, without dither."""
     import kaldi_native_fbank
 
     options = kaldi_native_fbank.MfccOptions()

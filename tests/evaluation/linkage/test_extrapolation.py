@@ -266,7 +266,7 @@ def test_the_tail_is_fitted_if_enough_impostor_scores_remain():
 
 
 @pytest.mark.parametrize(("n_speakers", "with_tail"), [(20, True), (300, False)])
-def test_if_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_that_of_no_error(
+def test_if_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_allows_for_unseen_errors(
     n_speakers, with_tail
 ):
     rng = np.random.default_rng(0)
@@ -295,7 +295,7 @@ def test_if_everybody_ranks_first_the_upper_end_is_1_and_the_lower_end_that_of_n
 
 
 @pytest.mark.parametrize("beaters", [np.full(100, 299), np.full(100, 1)])
-def test_if_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_that_of_no_hit(beaters):
+def test_if_nobody_ranks_first_the_lower_end_is_0_and_the_upper_end_allows_for_unseen_hits(beaters):
     found = extrapolate(Ranks(beaters, 0, 299), [300, 1e6], resampling=Resampling(20))
     part = found.predictions["normal"]
     assert part.low.tolist() == [0.0, 0.0]

@@ -30,7 +30,7 @@ def directory(takes, *, name="train"):
 
 @pytest.fixture
 def spoken(tmp_path):
-    """A data directory with one recording a speaker, of 3 s or, of the last, 1 s."""
+    """A data directory with one recording per speaker, of 3 s, or of 1 s for the last."""
     draw, recordings = np.random.default_rng(0), {}
     for speaker in SPEAKERS:
         recordings[speaker] = tmp_path / "in" / f"{speaker}.wav"

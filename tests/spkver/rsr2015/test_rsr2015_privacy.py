@@ -16,7 +16,7 @@ N_SPEAKERS, N_SENTENCES = 12, 4
 
 
 def trials(seed=0):
-    """Each speaker enrols a model a sentence and says it once more; scores of one speaker are alike."""
+    """Each speaker enrols a model of each sentence and says the sentence once more; scores of one speaker are alike."""
     rng = np.random.default_rng(seed)
     easiness = rng.standard_normal(N_SPEAKERS)
     rows = [

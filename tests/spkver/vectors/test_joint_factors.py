@@ -127,7 +127,7 @@ def test_the_residual_of_one_entry_equals_numerical_integration(count, total, sc
     )
 
 
-def test_residuals_of_few_frames_equal_their_ratio_and_without_frames_are_unchanged():
+def test_residual_scales_are_the_ratio_of_the_sums_and_keep_their_value_without_frames():
     second, cross, before = (
         np.array([[0.25, 4.0, 0.0]]),
         np.array([[1.0, 1.0, 0.0]]),

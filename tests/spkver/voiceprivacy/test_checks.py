@@ -433,7 +433,7 @@ def test_omitted_default_attackers_are_given_as_a_reason() -> None:
     )
 
 
-def test_omitted_inverting_attackers_are_not_a_reason_without_an_inverse() -> None:
+def test_omitted_inverting_attackers_are_a_reason_only_if_the_anonymiser_has_an_inverse() -> None:
     kept = tuple(name for name in default_attackers() if not parse_spec(name).inverts)
     config = replace(CONFIG, attackers=kept)
     assert "attackers were not run" in alarm(rows(VOICES[:2], 0.005, **GOOD), sets(), config=config)

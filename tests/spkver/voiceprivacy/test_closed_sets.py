@@ -136,7 +136,7 @@ def test_incomplete_lists_have_no_closed_set_but_a_reason(
     }
 
 
-def test_infinite_scores_have_no_closed_set_and_without_resamples_no_intervals() -> None:
+def test_infinite_scores_give_no_closed_set_and_zero_resamples_give_no_intervals() -> None:
     scores, key, speakers = trials(0)
     found, *_ = closed_set_of([scores], key, speakers, tables_of([scores], key), Resampling(0, 0))
     assert found is not None
