@@ -635,9 +635,10 @@ def _matrix(scores: ArrayLike, name: str, names: Sequence[str] = ()) -> np.ndarr
             f"expected {name} scores, got none", remedy="training needs trials of both classes"
         )
     bad = ~np.isfinite(columns)
-    n_bad = int(bad.sum())
-    if n_bad:
-        whose = _named(names, int(bad.any(axis=0).argmax()), columns)
+    if bad.any():
+        system = int(bad.any(axis=0).argmax())  # the first with such scores
+        n_bad = int(bad[:, system].sum())
+        whose = _named(names, system, columns)
         remedy = "training needs finite scores: replace or drop these trials"
         raise DataError(
             f"expected finite {name} scores, got {n_bad} infinite or NaN of {whose}", remedy=remedy

@@ -364,6 +364,14 @@ MISTAKES = {
         lambda: ev.fuse({"a": A, "b": np.where(TRUTH, B, -np.inf)}, labels=TRUTH, speakers=OWNERS),
         "infinite or NaN of b",
     ),
+    "infinite in both": (
+        lambda: ev.fuse(
+            {"a": np.where(A == A[TRUTH].max(), np.inf, A), "b": np.where(TRUTH, np.inf, B)},
+            labels=TRUTH,
+            speakers=OWNERS,
+        ),
+        "expected finite target scores, got 1 infinite or NaN of a",
+    ),
     "a trial lost": (
         lambda: ev.fuse({**SCORES, "b": SCORES["b"].subset(np.arange(9))}, KEY, speakers="/"),
         "b: 423 trials of 432 without a score",
