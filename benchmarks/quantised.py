@@ -132,7 +132,7 @@ def equal_error_rate(
 
 @click.command(cls=Command)
 @click.argument("data", type=PATH)
-@click.option("--every", default=2, help="Use each so many recordings of dsp_test.")
+@click.option("--every", default=2, help="Use every n-th recording of dsp_test.")
 @one_blas_thread()
 def main(data: Path, every: int) -> None:
     """Compare the networks on the sets in DATA."""
