@@ -334,6 +334,8 @@ NAN = B.copy()
 NAN[3] = np.nan
 LACKING = {name: seconds for name, seconds in SECONDS.items() if name != "s03/2"}
 FUSED = ev.fuse(SCORES, KEY, speakers="/")
+ONE_INFINITE = A.copy()
+ONE_INFINITE[np.flatnonzero(TRUTH)[0]] = np.inf
 WITH_QUALITY = ev.calibrate(SCORES["a"], KEY, speakers="/", quality=QUALITY)
 
 
@@ -366,7 +368,7 @@ MISTAKES = {
     ),
     "infinite in both": (
         lambda: ev.fuse(
-            {"a": np.where(A == A[TRUTH].max(), np.inf, A), "b": np.where(TRUTH, np.inf, B)},
+            {"a": ONE_INFINITE, "b": np.where(TRUTH, np.inf, B)},
             labels=TRUTH,
             speakers=OWNERS,
         ),
