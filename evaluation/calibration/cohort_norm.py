@@ -204,7 +204,7 @@ def z_norm(scores: Scores, model_cohort: Scores, *, top: int | None = None) -> S
     scores : Scores
         Scores to normalise.
     model_cohort : Scores
-        Each model of `scores` against the segments of the cohort.
+        Each model of `scores` against the segments of the cohort. There is a warning if some of these are tested.
     top : int, optional
         Use the highest `top` cohort scores of each model only; all by default.
 
@@ -235,7 +235,7 @@ def t_norm(scores: Scores, segment_cohort: Scores, *, top: int | None = None) ->
     scores : Scores
         Scores to normalise.
     segment_cohort : Scores
-        The models of the cohort against each segment of `scores`.
+        The models of the cohort against each segment of `scores`. There is a warning if some of these are tested.
     top : int, optional
         Use the highest `top` cohort scores of each segment only; all by default.
 
