@@ -305,32 +305,38 @@ def _list_moments(trials: Trials, cohort: Scores, side: Side, top: int | None) -
     least = 2 if top is None else top
     if least < 2:
         raise DataError(f"expected at least 2 cohort scores, got {top}")
-    _warn_of_tested_cohort(trials, cohort, "segment" if side == "model" else "model")
     ids = getattr(trials, f"{side}_ids")
     used = np.unique(getattr(trials, f"{side}s"))
 
-    def refuse(wrong: np.ndarray, reason: str) -> None:
+    def refuse(wrong: np.ndarray, reason: str, remedy: str) -> None:
         names = ids[used[wrong]].tolist()
         if names:
-            order = "model cohort score" if side == "model" else "cohort segment score"
             text = f"{len(names)} {side}{'s' * (len(names) > 1)} with {reason}: {few(names, repr)}"
-            raise DataError(
-                text, remedy=f"the cohort's file should hold lines '{order}' for each {side}"
-            )
+            raise DataError(text, remedy=remedy)
 
     owners = recode(getattr(cohort, f"{side}_ids"), ids)[getattr(cohort, f"{side}s")]
     values = cohort.values[owners >= 0]
     owners = owners[owners >= 0]
     counts = np.bincount(owners, minlength=len(ids))
-    refuse(counts[used] < least, f"fewer than {least} cohort scores")
-    refuse(np.isin(used, owners[~np.isfinite(values)]), "an infinite cohort score")
-    if top is not None:  # sort for the highest scores of each owner
-        order = np.lexsort([-values, owners])
-        owners = owners[order]
-        values = values[order]
-        kept = np.arange(len(owners)) - np.searchsorted(owners, owners) < top
-        owners = owners[kept]
-        values = values[kept]
+    fewest = counts[used].min(initial=least)
+    columns = "model cohort score" if side == "model" else "cohort segment score"
+    refuse(
+        counts[used] < 2,
+        "fewer than 2 cohort scores",
+        f"the cohort's file should hold lines '{columns}' for each {side}",
+    )
+    refuse(
+        counts[used] < least,
+        f"fewer than {least} cohort scores",
+        f"use a larger cohort, or only the highest {fewest} of its scores (top, --cohort-size)",
+    )
+    refuse(
+        np.isin(used, owners[~np.isfinite(values)]),
+        "an infinite cohort score",
+        "leave infinite scores out of the cohort",
+    )
+    if top is not None:
+        owners, values = _highest(owners, values, top)
         counts = np.bincount(owners, minlength=len(ids))
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(owners, values, len(ids)) / counts
@@ -338,14 +344,25 @@ def _list_moments(trials: Trials, cohort: Scores, side: Side, top: int | None) -
     refuse(
         is_negligible(deviation, mean, share=share_of_sum(counts))[used],
         "only equal cohort scores",
+        "use a cohort whose scores differ",
     )
+    _warn_of_tested_cohort(trials, cohort, "segment" if side == "model" else "model")
     return mean, deviation
 
 
+def _highest(owners: np.ndarray, values: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the highest `top` values of each owner, with their owners."""
+    order = np.lexsort([-values, owners])
+    owners = owners[order]
+    values = values[order]
+    kept = np.arange(len(owners)) - np.searchsorted(owners, owners) < top
+    return owners[kept], values[kept]
+
+
 def _warn_of_tested_cohort(trials: Trials, cohort: Scores, side: Side) -> None:
-    """Warn of a cohort that consists of tested models or segments: their speakers' own scores count as impostors'."""
+    """Warn of a cohort whose models or segments have trials: their speakers' own scores count as impostors'."""
     members = _used_ids(cohort, side)
-    tested = members & _used_ids(trials, side)
+    tested = members & (_used_ids(trials, "model") | _used_ids(trials, "segment"))
     if tested:
         text = "%d of %d %ss of the cohort are in the trials too (%s): expected speakers who are not tested"
         logger.warning(text, len(tested), len(members), side, few(tested, repr))

@@ -80,7 +80,11 @@ def test_infinite_scores_stay_infinite(cohorts):
     [
         (square(["a", "b"], COHORT, 1), None, "1 model with fewer than 2 cohort scores: 'c'"),
         (square(COHORT, MODELS, 1), None, "3 models with fewer than 2 .*'model cohort score'"),
-        (square(MODELS, COHORT, 1), 10, "3 models with fewer than 10 cohort scores"),
+        (
+            square(MODELS, COHORT, 1),
+            10,
+            "3 models with fewer than 10 cohort scores.*highest 9 of its",
+        ),
         (square(MODELS, COHORT, 1), 1, "expected at least 2"),
         (Scores.from_ids(["a", "a"] * 1, ["k", "l"], [1.0, 1.0]), None, "fewer than 2"),
     ],
@@ -117,6 +121,12 @@ def test_cohorts_of_tested_speakers_are_warned_of(norm, caplog):
     }
     expected["s_norm"] = expected["z_norm"] + expected["t_norm"]
     assert caplog.messages == expected[norm]
+
+
+def test_enrolled_models_as_segments_of_the_cohort_are_warned_of(caplog):
+    trials = Scores.from_ids(["a"], ["x"], [2.0])
+    z_norm(trials, Scores.from_ids(["a", "a"], ["a", "c"], [9.0, 0.0]))
+    assert "1 of 2 segments of the cohort are in the trials too ('a')" in caplog.text
 
 
 def test_cohorts_of_other_speakers_are_not_warned_of(caplog):
