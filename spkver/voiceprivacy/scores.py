@@ -165,8 +165,8 @@ class _Scoring:
     stages : dict of str to Stage
         Scores and weights, by file.
     files : dict of (str, str) to str
-        Files of the scores of single attackers, by the attacker and the fingerprint of all that its scores depend on:
-        an attacker that inverts both sides does the same lazy-informed and semi-informed.
+        Files of the scores of single attackers, by the attacker and the fingerprint of all that its scores depend on.
+        Attackers that invert both sides have the same scores in the lazy-informed and the semi-informed scenario.
     """
 
     run: Run
