@@ -54,6 +54,7 @@ _LOCAL = ("auto", "threads", "loky")
 _REGISTERED = {"ray": ("ray.util.joblib", "ray"), "spark": ("joblibspark", "joblibspark")}
 # name of the engine, with the client of a Dask cluster
 _ENGINE: ContextVar[tuple[str, Any]] = ContextVar("engine", default=("auto", None))
+_JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 # with several threads, BLAS adds in another order and the last bits differ, so all products use one thread
 _BEFORE: dict[Any, int] = {}  # number of threads of each library before it was limited
@@ -117,8 +118,21 @@ def ships_items() -> bool:
     return engine_kind() not in ("auto", "threads", "serial")
 
 
+@contextmanager
+def use_jobs(jobs: int | None) -> Iterator[None]:
+    """Give the maps of this block `jobs` workers if they do not say how many; None: one for each core."""
+    token = _JOBS.set(jobs)
+    try:
+        yield
+    finally:
+        _JOBS.reset(token)
+
+
 def default_jobs() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of workers of the current `use_jobs`, else of cores that this process may use."""
+    jobs = _JOBS.get()
+    if jobs is not None:
+        return jobs
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -149,7 +163,8 @@ class Work:
     Attributes
     ----------
     jobs : int or None
-        Number of workers on this machine, by default all cores; one worker runs in this thread. Clusters ignore it.
+        Number of workers on this machine, by default that of `use_jobs`, or else all cores; one worker runs in this
+        thread. Clusters ignore it.
 
     Examples
     --------
@@ -219,6 +234,18 @@ class Work:
 
 ALL_CORES = Work()
 """Work on all cores, the default of every function."""
+
+
+def share_out(
+    work: Work, function: Callable[[Item], Result], items: Sequence[Item]
+) -> list[Result]:
+    """Return ``function(item)`` for each item, run in threads of this process, whatever the engine.
+
+    So the function may fill arrays of its caller, and large arrays are not sent to other processes, which would take
+    longer than the work. Within a task of another map, everything runs in the task's thread.
+    """
+    with nullcontext() if engine_kind() == "serial" else use_engine("threads"):
+        return list(work.map(function, items))
 
 
 @contextmanager

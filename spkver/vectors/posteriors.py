@@ -27,18 +27,18 @@ Processing 13(3), 2005.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from operator import add
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spkbase.arrays import Floats
 from spkbase.errors import DataError
-from spkbase.work import Work, chunk_bounds, one_blas_thread, use_engine
+from spkbase.work import Work, chunk_bounds, one_blas_thread, share_out
 from spkver.mixture import Statistics
 
 _PLAIN = b"N"  # LAPACK's TRANSR
@@ -46,9 +46,6 @@ _LOWER = b"L"  # LAPACK's UPLO
 _AS_IS = b"N"  # LAPACK's TRANS
 # numbers of character arguments and of address arguments of each routine
 _ARGUMENTS = {"dpftrf": (2, 3), "dpftri": (2, 3), "dpftrs": (2, 6), "dsfrk": (3, 7)}
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 # columns of small packed matrices in a task, see `column_bounds`
 COLUMNS = 1280
@@ -370,17 +367,6 @@ def column_bounds(length: int) -> list[tuple[int, int]]:
     """
     multiple = length // (_TASKS * COLUMNS)
     return chunk_bounds(length, COLUMNS * min(max(multiple, 1), 4))
-
-
-def share_out(
-    work: Work, function: Callable[[Item], Result], items: Sequence[Item]
-) -> list[Result]:
-    """Return ``function(item)`` for each item, run in threads of this process so that it may fill arrays of its caller.
-
-    The parts of a block are hundreds of megabytes: sending them to other processes would take longer than the work.
-    """
-    with use_engine("threads"):
-        return list(work.map(function, items))
 
 
 def project(

@@ -32,7 +32,14 @@ from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.progress import progress, verbosely
 from spkbase.seeding import stream
 from spkbase.showing import one_line
-from spkbase.work import ALL_CORES, Work, chunk_bounds, one_blas_thread, ships_items
+from spkbase.work import (
+    ALL_CORES,
+    Work,
+    chunk_bounds,
+    one_blas_thread,
+    share_out,
+    ships_items,
+)
 from spkver.mixture import GaussianMixture, Statistics, whiten, whitening_factors
 from spkver.vectors import posteriors
 
@@ -353,7 +360,7 @@ def updated(
         if convention != "none":
             loadings[some] = loadings[some] @ rotation
 
-    posteriors.share_out(work, update, chunk_bounds(len(loadings), _GROUP))
+    share_out(work, update, chunk_bounds(len(loadings), _GROUP))
     return loadings
 
 

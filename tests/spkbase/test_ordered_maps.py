@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 import tracemalloc
 import warnings
@@ -33,10 +34,13 @@ from spkbase.progress import _bar_kind, progress, verbosely
 from spkbase.work import (
     Work,
     chunks,
+    default_jobs,
     engine_kind,
+    share_out,
     ships_items,
     stop_workers,
     use_engine,
+    use_jobs,
 )
 
 pytestmark = pytest.mark.whole
@@ -121,6 +125,31 @@ def test_the_engine_determines_threads_or_processes(kind, threads):
         assert engine_kind() == kind
         assert set(Work(1).map(process, range(8), processes=True)) == {os.getpid()}
     assert (engine_kind(), ships_items()) == ("auto", False)
+
+
+def thread(_):
+    time.sleep(0.02)
+    return threading.get_ident()
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("kind", ["auto", "threads", "loky"])
+def test_large_arrays_are_shared_by_threads_of_this_process(kind, jobs):
+    with use_engine(kind), use_jobs(jobs):
+        threads = set(share_out(Work(), thread, range(12)))
+        within_a_task = list(Work(2).map(lambda _: share_out(Work(), thread, range(3)), range(2)))
+    assert len(threads) == jobs
+    assert (threading.get_ident() in threads) == (jobs == 1)
+    assert all(len(set(task)) == 1 for task in within_a_task)
+
+
+def test_a_limit_of_workers_holds_for_its_block():
+    of_machine = default_jobs()
+    with use_jobs(of_machine + 2):
+        assert default_jobs() == of_machine + 2
+        with use_jobs(None):
+            assert default_jobs() == of_machine
+    assert default_jobs() == of_machine
 
 
 def where_we_are(_):
