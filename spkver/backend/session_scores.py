@@ -12,6 +12,7 @@ due to the speaker.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import check_norms, row_norms, to_unit
 from spkbase.arrays import Floats
 from spkbase.errors import ConfigError, DataError
-from spkbase.work import one_blas_thread
+from spkbase.work import ALL_CORES, one_blas_thread, share_out
 from spkver.backend import plda
 from spkver.backend.plda import Sessions
 from spkver.backend.scoring import check_codes, pair_products
@@ -104,9 +105,6 @@ def adapted_cosine_scores(
     if len(sessions.counts) < 2:
         text = "adapted scores subtract the mean of the other models, and there is one model"
         raise DataError(text, remedy="use cosine, or give trials of more models")
-    # imported before one_blas_thread, which limits only libraries that are already loaded
-    from scipy.linalg import solve_triangular
-
     scores = np.empty(len(models))
     with one_blas_thread():
         # subtract it first to reduce rounding errors; scores do not depend on it
@@ -128,28 +126,21 @@ def adapted_cosine_scores(
             enrolled = coordinates.T
             tested = inside
         least = _SAME * float(row_norms(sessions.vectors).max())
-        for model in np.unique(models):
+        score = partial(
+            _scores_of_model,
+            Sessions(enrolled, sessions.models),
+            share=share,
+            prior=prior,
+            least=least,
+            together=whole_list,
+        )
+
+        def score_trials(model: int) -> None:
             trials = np.flatnonzero(models == model)
-            own = sessions.models == model
-            codes = sessions.models[~own]
-            others = Sessions(enrolled[~own], codes - (codes > model))
-            centre = others.means.mean(axis=0)
-            factor = np.linalg.cholesky(_spread(others, centre, prior, least))
-
-            def whiten(rows: Floats, factor: NDArray[Any] = factor) -> Floats:
-                solved: Floats = solve_triangular(factor, rows.T, lower=True, check_finite=False)
-                return solved.T
-
-            moved = enrolled[own] - centre
-            mean = to_unit(moved, _lengths(moved, 0.0, least, "enrolled vector")).mean(axis=0)[None]
-            _lengths(mean, 0.0, _SAME, "mean of a model")
-            mean = whiten(mean)
             rows = segments[trials]
-            moved = tested[rows] - share * centre
-            _lengths(moved, beyond[rows], least, "tested vector")
-            moved = _by_rows(whiten, moved, whole_list)
-            scores[trials] = (moved * mean).sum(axis=1) / np.linalg.norm(mean)
-            scores[trials] /= _lengths(moved, beyond[rows], 0.0, "tested vector")
+            scores[trials] = score(model, tested[rows], beyond[rows])
+
+        share_out(ALL_CORES, score_trials, np.unique(models).tolist())
     return np.clip(scores, -1.0, 1.0)
 
 
@@ -325,6 +316,45 @@ def mahalanobis_scores(
         squares = -0.5 * (tested**2).sum(axis=1, keepdims=True)
         tested = np.hstack([tested, ones[: len(tested)], squares])
     return np.minimum(pair_products(enrolled, tested, models, segments), 0.0)
+
+
+def _scores_of_model(
+    sessions: Sessions,
+    model: int,
+    tested: Floats,
+    beyond: Floats,
+    *,
+    share: float,
+    prior: float,
+    least: float,
+    together: bool,
+) -> Floats:
+    """Return the adapted cosines of a model and tested vectors, whose shift is `share` times that of the enrolled."""
+    from scipy.linalg import solve_triangular
+
+    own = sessions.models == model
+    codes = sessions.models[~own]
+    others = Sessions(sessions.vectors[~own], codes - (codes > model))
+    centre = others.means.mean(axis=0)
+    spread = _spread(others, centre, prior, least)
+    moved = sessions.vectors[own] - centre
+    mean = to_unit(moved, _lengths(moved, 0.0, least, "enrolled vector")).mean(axis=0)[None]
+    _lengths(mean, 0.0, _SAME, "mean of a model")
+    moved = tested - share * centre
+    _lengths(moved, beyond, least, "tested vector")
+    # after the import of SciPy: only libraries that are already loaded are limited
+    with one_blas_thread():
+        factor = np.linalg.cholesky(spread)
+
+        def whiten(rows: Floats) -> Floats:
+            solved: Floats = solve_triangular(factor, rows.T, lower=True, check_finite=False)
+            return solved.T
+
+        mean = whiten(mean)
+        moved = _by_rows(whiten, moved, together)
+    cosines: Floats = (moved * mean).sum(axis=1) / np.linalg.norm(mean)
+    cosines /= _lengths(moved, beyond, 0.0, "tested vector")
+    return cosines
 
 
 def _spread(others: Sessions, centre: Floats, prior: float, least: float) -> Floats:

@@ -27,6 +27,7 @@ from spkbase.files import load_json, write_json
 from spkbase.progress import progress
 from spkbase.runs import Run, Stage, Stamp
 from spkbase.showing import one_line
+from spkbase.work import use_jobs
 from spkver.attackers import (
     LostModelError,
     SpeechFiles,
@@ -126,7 +127,7 @@ def score(
     outside = {spec.name for spec, _ in experiment.attackers if spec.row is None}
     datasets = {dataset.name: dataset for dataset in sets.datasets}
     conditions = list[Scored]()
-    with run.timed("scores"), closing(counted):
+    with run.timed("scores"), use_jobs(run.jobs), closing(counted):
         for row in plan.of_folds:
             if row.id in due:
                 scoring.single(row)
