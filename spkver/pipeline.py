@@ -607,7 +607,7 @@ def backend(
         f"backends/{system}.h5",
         step="backend",
         make=lambda path: backends.write_backend(
-            path, backends.train_chain(training.value.embeddings(), chain, seed=seed)
+            path, backends.train_chain(training.value.embeddings(), chain, seed=seed, warn=False)
         ),
         read=backends.read_backend,
         inputs=[backends.plain_chain(chain), seed],

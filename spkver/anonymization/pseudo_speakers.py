@@ -310,7 +310,7 @@ def _affinity(
             text = "a PLDA needs speakers with several vectors, and the pool has none"
             remedy = "give a trained backend, more vectors of its speakers, or distance='cosine'"
             raise DataError(text, file=pool.source or None, remedy=remedy)
-        backend = train_chain(pool, parse_chain(PLDA_CHAIN))
+        backend = train_chain(pool, parse_chain(PLDA_CHAIN), warn=False)
     mapped = backend.transform(voices)
     chosen = backend
     voice_ids = np.arange(len(voices)).astype(str).astype(object)

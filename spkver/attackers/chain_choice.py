@@ -207,7 +207,7 @@ def judge_chain(chain: str, folds: Sequence[FoldVectors], seed: int = 0) -> Json
     values: list[NDArray[np.float64]] = []
     try:
         for fold in folds:
-            backend = train_chain(fold.training, chain, seed=seed)
+            backend = train_chain(fold.training, chain, seed=seed, warn=False)
             trials = fold.key.trials()
             of_fold = backend.score(fold.enrolled, fold.tested, trials, warn=False)
             values.append(of_fold.values)
@@ -451,7 +451,7 @@ def fit_first_chain(
         "why": "it is the first for which the training set is large enough",
         "chains": [{"chain": shown}],
     }
-    return train_chain(sessions, chain, seed=seed), chosen
+    return train_chain(sessions, chain, seed=seed, warn=False), chosen
 
 
 def choose_backend(
@@ -516,7 +516,7 @@ def choose_backend(
         "versions": len(training),
         "folds": tried,
     }
-    return train_chain(vectors, chosen["chosen"], seed=seed), {**facts, **chosen}
+    return train_chain(vectors, chosen["chosen"], seed=seed, warn=False), {**facts, **chosen}
 
 
 def _deal_folds(choice: BackendChoice, training: Sequence[DataDir], seed: int) -> list[Fold]:

@@ -211,7 +211,7 @@ class ReadyVectors(WithoutSource):
         with naming(self.name, self.folder):
             if model is None and not self.adapted:
                 return cosine_scores(first, second, attack.trials)
-            backend = model or train_chain(first, self.adapted)
+            backend = model or train_chain(first, self.adapted, warn=False)
             chosen = of_scenario(backend, attack.scenario)
             return chosen.score(first, second, attack.trials, warn=False)
 

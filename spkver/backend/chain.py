@@ -37,6 +37,7 @@ from evaluation.embeddings import (
     check_embeddings,
     check_norms,
     row_norms,
+    warn_of_copies,
     warn_of_enrolled,
 )
 from evaluation.trials import Scores, Trials, factorise, vectors_of, warn_of_alike
@@ -509,6 +510,7 @@ def train_chain(
     adapt: Any = None,
     seed: int = 0,
     verbose: bool = True,
+    warn: bool = True,
 ) -> Backend:
     """Train a chain on vectors with speakers.
 
@@ -526,6 +528,8 @@ def train_chain(
         Seed of the assignment of speakers to folds for calibration.
     verbose : bool
         Whether to show progress.
+    warn : bool
+        Whether to warn of vectors that occur twice, in training or in both sets.
 
     Returns
     -------
@@ -574,8 +578,12 @@ def train_chain(
             raise DataError(
                 text, file=adapt.source or None, remedy="use the same extractor for both"
             )
+        if warn:
+            warn_of_copies(adapt, embeddings, finding="vectors to adapt to are in training too")
         others = np.asarray(adapt.vectors)
         adapted_to = others.astype(np.float64)
+    if warn:
+        warn_of_copies(embeddings, finding="training utterances have copies")
     names, codes = factorise(embeddings.speakers)
     warn_of_alike(names.tolist())
     counts = np.bincount(codes)

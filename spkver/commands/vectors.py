@@ -202,7 +202,7 @@ def train(
     Example:
       spkver backend train vectors.h5 --chain '[centre, lda: 20, length, plda: {rank: 10}]' --output backend.h5
     """
-    from evaluation.embeddings import read_embeddings, warn_of_copies
+    from evaluation.embeddings import read_embeddings
     from spkver.backend import read_chain, train_chain, write_backend
 
     steps = read_chain(chain)
@@ -211,9 +211,6 @@ def train(
     if adapt is not None:
         others = read_embeddings(adapt, allow_pickle=allow_pickle)
     with echo_log():
-        warn_of_copies(training, finding="training utterances have copies")
-        if others is not None:
-            warn_of_copies(others, training, finding="utterances of --adapt are in training too")
         trained = train_chain(training, steps, adapt=others, seed=seed)
     write_backend(output, trained)
     click.echo(f"{output}: {trained!r}")

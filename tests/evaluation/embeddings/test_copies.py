@@ -16,6 +16,7 @@ from evaluation.embeddings import (
     warn_of_enrolled,
     write_embeddings,
 )
+from spkver.backend import train_chain
 
 N_SPEAKERS, EACH = 30, 4
 SPEAKERS = [f"s{number // EACH:02d}" for number in range(N_SPEAKERS * EACH)]
@@ -154,7 +155,7 @@ def test_one_recording_under_two_ids_is_reported(folder, command):
     [
         (
             "backend train enrolled.npz --adapt {} --chain coral,cosine -o new.h5",
-            "of --adapt are in training too",
+            "vectors to adapt to are in training too",
         ),
         (
             "attributes --original {} --train-original enrolled.npz --labels sex --bootstrap 0",
@@ -202,6 +203,19 @@ def test_python_functions_report_copies_too(caplog):
     ev.linkability(enrolled, enrolled, resampling=ev.Resampling(0))
     assert "120 of 120 tested utterances have a model made from the same recording" in caplog.text
     assert "copies" not in caplog.text
+
+
+@pytest.mark.parametrize("warn", [True, False])
+def test_training_a_backend_in_python_reports_copies(caplog, warn):
+    own = recordings(0)
+    vectors = np.concatenate([own, 2 * own[:6]])
+    speakers = [*SPEAKERS, *SPEAKERS[-6:]]
+    train_chain(vectors, "centre,cosine", speakers=speakers, warn=warn)
+    assert ("12 of 126 training utterances have copies" in caplog.text) == warn
+    caplog.clear()
+    train_chain(own, "coral,cosine", speakers=SPEAKERS, adapt=own[:7] / 3, warn=warn)
+    assert ("7 of 7 vectors to adapt to are in training too" in caplog.text) == warn
+    assert "have copies" not in caplog.text
 
 
 @pytest.mark.parametrize(
