@@ -59,8 +59,8 @@ def progress(
     items: Iterable[Item],
     *,
     description: str,
-    total: int | None = None,
-    sizes: Sequence[int] | None = None,
+    total: float | None = None,
+    sizes: Sequence[float] | None = None,
 ) -> Generator[Item, None, None]:
     """Yield items; show a bar with the time left on a terminal or in a notebook, else a line every half minute.
 
@@ -74,9 +74,9 @@ def progress(
     bar = _BAR
     is_outer = bar is None
     low, high = (0.0, 1.0) if is_outer else _PART
-    done = 0
+    done = 0.0
     postfix = "" if is_outer else description
-    counted: Iterable[int] = repeat(1)
+    counted: Iterable[float] = repeat(1)
     if sizes is not None:
         total = sum(sizes)
         counted = sizes

@@ -36,6 +36,7 @@ inversion and adaptation add. Measured on one machine."""
 _ESTIMATOR = 20  # s for a training set
 _CHAINS = 0.007  # s for each vector on which chains are chosen
 _START = 20  # s
+_UNKNOWN = 10  # s of extraction for an hour of speech, for attackers without a rate of their own
 # share of the usual chains that are tried; 0.4 where scores adapt
 _TRIED = {"": 1.0, "enrolled-plda": 0.0, "self-trained": 0.0}
 _TUNING = {"campplus-tuned": 240}  # s for a training set
@@ -120,6 +121,18 @@ def estimate(
         memory += _TUNING_MEMORY
     seconds += _metrics(config, sets, anonymizer) + _START + _HEARING * n_heard
     return Estimate(seconds / n_workers, memory, disk, n_workers, unknown)
+
+
+def extraction_rate(spec: Spec) -> float:
+    """Return the seconds of one core for an hour of the speech from which an attacker extracts vectors or features."""
+    if spec.row is None:
+        return _UNKNOWN
+    rate = _RATES.get(spec.row.base) or _UNKNOWN
+    if spec.row.is_reversed:
+        return rate + _RATES["reversed"]
+    if spec.row.is_inverted:
+        return rate + _RATES["inverted"]
+    return rate
 
 
 def check_disk(estimated: Estimate, output: Path, folders: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from spkver.attackers import (
     extract_speech,
     learn_models,
 )
+from spkver.voiceprivacy.estimate import extraction_rate
 from spkver.voiceprivacy.experiment import Experiment
 from spkver.voiceprivacy.plan import Plan
 from spkver.voiceprivacy.rows import Row
@@ -68,7 +69,7 @@ def extract(experiment: Experiment, plan: Plan) -> SpeechFiles:
                 extract_speech(speech, plan.attacker(row), attack)
 
         due = plan.due(run)
-        for row in progress(due, description="extraction", sizes=_new_recordings(plan, due)):
+        for row in progress(due, description="extraction", sizes=_costs(experiment, plan, due)):
             failures.attempt([row], partial(read, row))
         write_json(file, {name: sorted(utterances) for name, utterances in lacking.items()})
     experiment.end("extraction", f"{len(due)} lists of trials, {run.path(WORK)}")
@@ -112,13 +113,14 @@ def fit(experiment: Experiment, plan: Plan, speech: SpeechFiles) -> dict[tuple[s
     return models
 
 
-def _new_recordings(plan: Plan, rows: Sequence[Row]) -> list[int]:
-    """Return, for each row, how many recordings no earlier row needs.
+def _costs(experiment: Experiment, plan: Plan, rows: Sequence[Row]) -> list[float]:
+    """Return, for each row, how long it takes to read the recordings that no earlier row needs, in an arbitrary unit.
 
     Rows with the same source of vectors share recordings.
     """
+    rates = {spec.name: extraction_rate(spec) for spec, _ in experiment.attackers}
     seen: set[tuple[str, Path]] = set()
-    counts = []
+    costs = []
     for row in rows:
         count = 0
         for directory in plan.attacks[row.id].directories:
@@ -126,8 +128,8 @@ def _new_recordings(plan: Plan, rows: Sequence[Row]) -> list[int]:
             if needed not in seen:
                 seen.add(needed)
                 count += len(directory.recordings)
-        counts.append(count)
-    return counts
+        costs.append(count * rates[row.attacker])
+    return costs
 
 
 def _kind(plan: Plan, row: Row) -> str:

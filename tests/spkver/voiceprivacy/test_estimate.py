@@ -10,7 +10,8 @@ import pytest
 from silent_sets import sets_of
 
 from spkbase.errors import DataError
-from spkver.voiceprivacy.estimate import Estimate, check_disk, estimate
+from spkver.attackers import parse_spec
+from spkver.voiceprivacy.estimate import Estimate, check_disk, estimate, extraction_rate
 from spkver.voiceprivacy.sets import Sets
 from spkver.voiceprivacy.settings import Config, EvaluationConfig, TwinConfig
 
@@ -51,6 +52,22 @@ def test_more_speech_takes_proportionally_longer(tmp_path: Path) -> None:
     )
     assert second > first
     assert third - second == pytest.approx(second - first)
+
+
+@pytest.mark.parametrize(
+    ("shorter", "longer"),
+    [
+        ("gmm-svm", "campplus"),
+        ("prosody", "campplus-adapted"),
+        ("campplus-adapted", "campplus-adapted-inverted"),
+        ("supervector-adapted", "supervector-adapted-inverted"),
+        ("own.py:Attacker", "campplus"),
+    ],
+)
+def test_progress_of_the_extraction_knows_which_speech_takes_longer(
+    shorter: str, longer: str
+) -> None:
+    assert 0 < extraction_rate(parse_spec(shorter)) < extraction_rate(parse_spec(longer))
 
 
 def test_more_workers_share_the_time_but_not_the_memory(tmp_path: Path) -> None:
