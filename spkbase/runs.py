@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -197,6 +197,10 @@ class Run:
         return Run(folder, self.jobs, self.force, self.quiet)
 
     @property
+    def _records(self) -> _Records:
+        return _records_in(self.output.absolute())
+
+    @property
     def work(self) -> Work:
         """Workers of the stages."""
         return Work(self.jobs)
@@ -359,13 +363,13 @@ class Run:
 
     def state(self, artefact: str, origin: Origin) -> State:
         """Return whether an artefact exists and was made from these inputs."""
-        return self._state(artefact, origin, read_records(self.output)[0])
+        return self._state(artefact, origin, self._records.read()[0])
 
     def due(self, origins: Mapping[str, Origin]) -> set[str]:
         """Return which of these artefacts a stage would make now, given all that they depend on."""
         if self.force:
             return set(origins)
-        records = read_records(self.output)[0]
+        records = self._records.read()[0]
         return {
             artefact
             for artefact, origin in origins.items()
@@ -392,8 +396,9 @@ class Run:
 
     def note(self, artefact: str, entry: Json) -> None:
         """Write the record of an artefact to ``stages.json``."""
-        entries, plan = read_records(self.output)
-        _write_records(self.output, {**entries, artefact: entry}, {**plan, **self.plan})
+        records = self._records
+        entries, plan = records.read()
+        records.write({**entries, artefact: entry}, {**plan, **self.plan})
 
     def limited(self, recipe: Callable[[Run], object]) -> Run:
         """Return this run with `only` and `until` expanded to the full names of stages.
@@ -427,7 +432,7 @@ class Run:
         """After the last stage, forget the stages of earlier plans; a run that only plans ends here."""
         if self.only == "":
             raise Ended("the plan")
-        _write_records(self.output, read_records(self.output)[0], self.plan)
+        self._records.write(self._records.read()[0], self.plan)
 
 
 @contextmanager
@@ -509,6 +514,58 @@ def read_record(path: Path) -> Json:
     return {}
 
 
+class _Records:
+    """The records of the artefacts of a folder, in ``stages.json``, which is read again only after other changes.
+
+    They are written after every stage, so the line of an artefact is formatted once.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._entries: dict[str, Json] = {}
+        self._plan: dict[str, Planned] = {}
+        self._lines: dict[str, str] = {}
+        self._state: tuple[int, ...] = ()
+
+    def read(self) -> tuple[dict[str, Json], dict[str, Planned]]:
+        """Return what `read_records` returns."""
+        state = self._state_of_file()
+        if state != self._state:
+            self._entries, self._plan = read_records(self._folder)
+            self._lines = {}
+            self._state = state
+        return self._entries, self._plan
+
+    def write(self, entries: dict[str, Json], plan: dict[str, Planned]) -> None:
+        """Write the records of all artefacts, and the stages of the last run."""
+        lines = {}
+        for artefact, entry in entries.items():
+            if artefact in self._lines and self._entries[artefact] is entry:
+                lines[artefact] = self._lines[artefact]
+            else:
+                lines[artefact] = f"{json.dumps(artefact)}: {json.dumps(entry)}"
+        artefacts = ",\n".join(lines.values())
+        text = f'{{"artefacts": {{\n{artefacts}\n}},\n"plan": {json.dumps(plan)}}}\n'
+        write_text(self._folder / STAGES, text)
+        self._entries = entries
+        self._plan = plan
+        self._lines = lines
+        self._state = self._state_of_file()
+
+    def _state_of_file(self) -> tuple[int, ...]:
+        """Return what changes whenever the file is replaced; () if there is none."""
+        try:
+            stat = (self._folder / STAGES).stat()
+        except OSError:
+            return ()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+@lru_cache(maxsize=8)
+def _records_in(folder: Path) -> _Records:
+    return _Records(folder)
+
+
 def state_of_files(folder: Path, entry: Json, *, verify: bool = False) -> State:
     """Compare files with their record: by size and modification time, and if these differ, by digest."""
     for name, made in entry["files"].items():
@@ -549,13 +606,3 @@ def _logging_to(path: Path) -> Iterator[None]:
             logger.setLevel(before)
         logging.getLogger().removeHandler(handler)
         handler.close()
-
-
-def _write_records(folder: Path, entries: Mapping[str, Json], plan: Mapping[str, Planned]) -> None:
-    # one line per artefact: records are written after every stage, and fully indented JSON is slow
-    lines = []
-    for artefact, entry in entries.items():
-        lines.append(f"{json.dumps(artefact)}: {json.dumps(entry)}")
-    artefacts = ",\n".join(lines)
-    text = f'{{"artefacts": {{\n{artefacts}\n}},\n"plan": {json.dumps(plan)}}}\n'
-    write_text(folder / STAGES, text)
