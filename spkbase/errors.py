@@ -32,6 +32,17 @@ def few(names: Collection[Any], show: Callable[[Any], str] = str, most: int = 3)
     return ", ".join(shown)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1.
+
+    Examples
+    --------
+    >>> counted(1, "trial"), counted(2, "trial")
+    ('1 trial', '2 trials')
+    """
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 class SpkverError(Exception):
     """Base class of all errors that a user can correct. The command line prints it and exits with status 2."""
 

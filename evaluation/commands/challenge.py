@@ -11,7 +11,7 @@ import click
 from evaluation.commands.shared import json_option, label_option, resampling_options, show_json
 from evaluation.uncertainty import Resampling
 from spkbase.console import FILE, Command, choice_option, path_option
-from spkbase.errors import errors_of
+from spkbase.errors import counted, errors_of
 from spkbase.files import format_table, write_text
 from spkbase.showing import latex_table
 
@@ -57,7 +57,7 @@ def challenge(
     if "none" in extensions:
         extensions = ()
     write_challenge(assessed, output, extensions=extensions)
-    click.echo(f"{len(assessed)} lists of scores assessed: {output / 'results.md'}")
+    click.echo(f"{counted(len(assessed), 'list')} of scores assessed: {output / 'results.md'}")
 
 
 @click.command(cls=Command)

@@ -26,7 +26,7 @@ from evaluation.trials import (
     stack_systems,
 )
 from spkbase.console import FILE, Command, choice_option, number_option, path_option
-from spkbase.errors import DataError, errors_of
+from spkbase.errors import DataError, counted, errors_of
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ def normalise(
         cohorts.append(formats.read_scores(path, reader.scores))
     result = norm(given, *cohorts)
     formats.write_scores(output, result, formats=reader.scores.formats)
-    click.echo(f"{len(result)} scores -> {output}")
+    click.echo(f"{counted(len(result), 'score')} -> {output}")
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,7 @@ def _calibrate(
         llr = calibration.ratios(rows[:, order], trials, training.measures(trials))
         result = trials.scored(llr)
     formats.write_scores(training.output, result, formats=reader.scores.formats)
-    click.echo(f"{len(result)} scores -> {training.output}")
+    click.echo(f"{counted(len(result), 'score')} -> {training.output}")
 
 
 def _trained(

@@ -34,7 +34,7 @@ from evaluation.utility import (
     read_labels,
 )
 from spkbase.console import Command, choice_option, number_option, path_option
-from spkbase.errors import ConfigError, DataError, errors_of, few
+from spkbase.errors import ConfigError, DataError, counted, errors_of, few
 from spkbase.files import format_table, make_folder
 
 _FORMS = dict.fromkeys(("alignment", "linked"), "") | {"top": "d", "n": "d"}
@@ -119,7 +119,7 @@ def cosine(
     write_scores(output, scores)
     for note in enrolled.notes:
         click.echo(f"note: {note}", err=True)
-    click.echo(f"{len(scores)} scores -> {output}")
+    click.echo(f"{counted(len(scores), 'score')} -> {output}")
 
 
 @click.command(cls=Command)

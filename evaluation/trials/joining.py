@@ -15,9 +15,9 @@ import numpy as np
 from evaluation.trials.columns import DONE, Missing, TrialError, check_missing, known_column
 from evaluation.trials.ids import recode
 from evaluation.trials.labels import are_labels, split_by_labels
-from evaluation.trials.lists import Key, Scores, Self, Trials, counted
+from evaluation.trials.lists import Key, Scores, Self, Trials
 from evaluation.trials.spellings import folded, loosened
-from spkbase.errors import DataError
+from spkbase.errors import DataError, counted
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from evaluation.trials.columns import (
 )
 from evaluation.trials.ids import checked_ids, factorise
 from evaluation.trials.labels import truth_of
-from spkbase.errors import DataError
+from spkbase.errors import DataError, counted
 from spkbase.showing import Tabular, html_table
 
 Self = TypeVar("Self", bound="Trials")
@@ -423,8 +423,3 @@ def _check_codes(name: str, codes: np.ndarray, count: int) -> None:
         raise DataError(
             f"expected {name} from 0 to {count - 1}, got {codes.min()} to {codes.max()}"
         )
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from spkbase import console
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, counted
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def anonymize(
         made = anonymize_datadir(source, target, config, seed=seed, side=side or "", jobs=jobs)
         for doubt in doubtful_recordings(made.recordings, jobs=jobs):
             logger.warning("%s: %s", made.path, doubt)
-    click.echo(f"{made.path}: {len(made)} utterances")
+    click.echo(f"{made.path}: {counted(len(made), 'utterance')}")
 
 
 @click.command("anonymize-vectors", cls=console.Command)
@@ -186,7 +186,7 @@ def anonymize_vectors(
     write_embeddings(output, made)
     for note in made.notes:
         click.echo(f"note: {note}", err=True)
-    click.echo(f"{output}: {len(made)} vectors of {made.vectors.shape[1]} dimensions")
+    click.echo(f"{output}: {counted(len(made), 'vector')} of {made.vectors.shape[1]} dimensions")
 
 
 def _sexes(paths: Iterable[Path], speakers: set[str]) -> Mapping[str, str]:

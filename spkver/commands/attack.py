@@ -19,7 +19,7 @@ from spkbase.console import (
     path_option,
     worker_options,
 )
-from spkbase.errors import ConfigError, DataError
+from spkbase.errors import ConfigError, DataError, counted
 from spkbase.progress import LEVEL
 from spkver.commands.options import allow_pipes, settings_option
 
@@ -163,7 +163,7 @@ def score(
         speakers.update(tested.speakers[segment] for segment in trials.segment_ids)
         warn_of_trained(loaded.heard, speakers)
     write_scores(output, scores[loaded.name])
-    click.echo(f"{output}: {len(trials)} scores of {loaded.name}")
+    click.echo(f"{output}: {counted(len(trials), 'score')} of {loaded.name}")
 
 
 @click.command(cls=Command)

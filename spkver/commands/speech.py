@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from spkbase import console
-from spkbase.errors import DataError, Problems
+from spkbase.errors import DataError, Problems, counted
 from spkbase.files import write_text
 from spkbase.progress import LEVEL
 from spkver.commands.options import datadir_argument
@@ -115,7 +115,7 @@ def datadir(
     if texts:
         lines = [f"{name} {texts[name]}\n" for name in sorted(made.recordings) if name in texts]
         write_text(output / "text", "".join(lines))
-    click.echo(f"{output}: {len(made)} utterances of {_people(made)}")
+    click.echo(f"{output}: {counted(len(made), 'utterance')} of {_people(made)}")
 
 
 @click.command("split", cls=console.Command)
@@ -465,15 +465,19 @@ def _usable(datadir: DataDir, folder: Path, drop_unusable: bool) -> DataDir:
 def _people(part: DataDir) -> str:
     sexes = [part.sexes.get(speaker) for speaker in sorted(set(part.speakers.values()))]
     if not part.sexes:
-        return f"{len(sexes)} speakers of unknown sex"
-    counts = [(sexes.count("f"), "women"), (sexes.count("m"), "men")]
-    return " and ".join(f"{count} {people}" for count, people in counts if count)
+        return counted(len(sexes), "speaker") + " of unknown sex"
+    parts = []
+    for sex, one, several in (("f", "woman", "women"), ("m", "man", "men")):
+        count = sexes.count(sex)
+        if count:
+            parts.append(f"{count} {one if count == 1 else several}")
+    return " and ".join(parts)
 
 
 def _counts(parts: Iterable[DataDir]) -> str:
     lines = []
     for part in parts:
-        line = f"{part.path}: {len(part)} utterances of {_people(part)}"
+        line = f"{part.path}: {counted(len(part), 'utterance')} of {_people(part)}"
         if part.trials is not None:
             n_targets = int(part.trials.is_target.sum())
             line += f", {n_targets} target and {len(part.trials) - n_targets} nontarget trials"

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from spkbase.console import ResumableCommand, echo_log, path_option, worker_options
+from spkbase.errors import counted
 from spkver.commands.options import allow_pipes, datadir_argument
 
 _FORCE = click.option("--force", is_flag=True, help="Redo finished steps.")
@@ -48,7 +49,9 @@ def transcribe(
     data = read_datadir(datadir, allow_pipes=allow_pipes, pipes_to=output / "audio" / datadir.name)
     with echo_log(), start_run(output, {"recogniser": opened.name}, jobs=jobs, force=force) as run:
         transcripts = work(run, data, opened)
-    click.echo(f"{len(transcripts.words)} utterances, by {opened.name}: {output / 'text'}")
+    click.echo(
+        f"{counted(len(transcripts.words), 'utterance')}, by {opened.name}: {output / 'text'}"
+    )
     share = transcripts.agreement
     if share < UNDERSTOOD:
         click.echo(
@@ -103,4 +106,4 @@ def emotion(
     config = {"speaker_normalisation": not no_speaker_normalisation}
     with echo_log(), start_run(output, config, jobs=jobs, force=force) as run:
         recognised = recognise_emotions(run, test, learnt, emotions, folds=folds, **config)
-    click.echo(f"{len(recognised)} utterances: {output / 'predictions'}")
+    click.echo(f"{counted(len(recognised), 'utterance')}: {output / 'predictions'}")

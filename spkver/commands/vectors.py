@@ -18,7 +18,7 @@ from spkbase.console import (
     path_option,
     worker_options,
 )
-from spkbase.errors import ConfigError, errors_of
+from spkbase.errors import ConfigError, counted, errors_of
 from spkver.commands.options import allow_pickle, allow_pipes, datadir_argument, with_table
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def embed(
         embeddings = extractors.embed(
             datadir, extractor, output, settings=settings, allow_pipes=allow_pipes, work=Work(jobs)
         )
-    click.echo(f"{output}: {len(embeddings)} vectors of {embeddings.vectors.shape[1]} dimensions")
+    click.echo(
+        f"{output}: {counted(len(embeddings), 'vector')} of {embeddings.vectors.shape[1]} dimensions"
+    )
 
 
 def train_ivectors(
@@ -112,7 +114,7 @@ def train_ivectors(
         work.mkdir(parents=True, exist_ok=True)
         pipeline.ivector_extractor(run, recordings, config, work=Run(work, jobs=jobs, force=force))
     text = f"i-vectors of {config.total_variability.rank} dimensions at {config.features.rate} Hz"
-    click.echo(f"{output}: {text}, trained on {len(recordings)} utterances")
+    click.echo(f"{output}: {text}, trained on {counted(len(recordings), 'utterance')}")
     click.echo(f"Go on with: spkver embed DATADIR --extractor ivector:{output} --output vectors.h5")
 
 
@@ -296,7 +298,7 @@ def score(
     with echo_log():
         scores = loaded.score(enrolled, tested, listed)
     write_scores(output, scores)
-    click.echo(f"{len(scores)} scores -> {output}")
+    click.echo(f"{counted(len(scores), 'score')} -> {output}")
     if loaded.adapts_to_list:
         sides = f"{len(set(listed.models.tolist()))} models"
         if "segments" in loaded.adapts_to_list:
@@ -359,7 +361,7 @@ def show(trained: Path) -> None:
         "made from": facts["made_from"],
     }
     if loaded.cohort is not None:
-        rows["cohort"] = f"{len(loaded.cohort)} vectors"
+        rows["cohort"] = counted(len(loaded.cohort), "vector")
     if loaded.calibration is not None:
         affine = loaded.calibration
         rows["calibration"] = (

@@ -166,7 +166,7 @@ def test_recordings_speakers_and_sexes_are_read_from_a_table(tmp_path, sign):
         "path",
     )
     done = passes("datadir", *given, "--sex", "gender", "-o", tmp_path / "d")
-    assert done.stdout == f"{tmp_path / 'd'}: 3 utterances of 1 women and 1 men\n"
+    assert done.stdout == f"{tmp_path / 'd'}: 3 utterances of 1 woman and 1 man\n"
     made = read_datadir(tmp_path / "d")
     assert made.speakers == {"03": "s2", "x-01": "s_1", "x-02": "s_1"}
     assert made.sexes == {"s_1": "f", "s2": "m"}
