@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spkbase.errors import ConfigError, DataError, Problems
+from spkbase.errors import ConfigError, DataError, Problems, counted
 
 if TYPE_CHECKING:
     import yaml
@@ -336,7 +336,8 @@ def read_id_list(
         if not n_columns <= len(columns) <= 2:
             got = len(line.split())
             problems.add(
-                f"expected '{form}', got {got} columns: {line.strip()[:60]!r}", line=number
+                f"expected '{form}', got {counted(got, 'column')}: {line.strip()[:60]!r}",
+                line=number,
             )
             continue
         name = columns[0]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from evaluation.embeddings import Embeddings, read_embeddings
 from evaluation.formats import read_scores, write_scores
 from evaluation.trials import Scores, Trials, align, factorise
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, counted, few
 from spkbase.hdf5 import read_arrays, write_arrays
 from spkbase.runs import Origin, Run, Stage, Stamp
 from spkbase.work import chunk_bounds
@@ -88,7 +88,7 @@ def copy_machines(path: Path, files: Mapping[str, Path], models: Sequence[str]) 
         rows = {model: row for row, model in enumerate(trained.models.tolist())}
         absent = [model for model in models if model not in rows]
         if absent:
-            text = f"{len(absent)} models without a machine, {absent[0]!r} first"
+            text = f"{counted(len(absent), 'model')} without a machine, {absent[0]!r} first"
             remedy = "train machines for all models of the enrolment list"
             raise DataError(text, file=files["machines"], remedy=remedy)
         order = np.array([rows[model] for model in models])

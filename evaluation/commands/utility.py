@@ -21,7 +21,7 @@ from evaluation.commands.tables import show_rows
 from evaluation.trials import read_speakers
 from evaluation.uncertainty import Interval, Resampling
 from spkbase.console import FILE, Command, choice_option, path_option, worker_options
-from spkbase.errors import few
+from spkbase.errors import counted, few
 
 logger = logging.getLogger(__name__)
 
@@ -275,16 +275,16 @@ def _doubt(
     lone = sorted(truth.keys() ^ values.keys())
     if missing == "drop" and lone:
         logger.warning(
-            "%s: dropped %d utterances that are not in both files: %s",
+            "%s: dropped %s not in both files: %s",
             path,
-            len(lone),
+            counted(len(lone), "utterance"),
             few(lone, repr),
         )
     if all(truth[name] == values[name] for name in shared):
         logger.warning(
-            "%s: equals the reference in all %d utterances: was the same file given twice?",
+            "%s: equals the reference (%s): was the same file given twice?",
             path,
-            len(shared),
+            counted(len(shared), "utterance"),
         )
 
 

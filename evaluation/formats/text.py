@@ -67,7 +67,7 @@ from evaluation.trials import (
     known_columns,
     truth_of,
 )
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, counted, few
 from spkbase.files import (
     check_data,
     check_text,
@@ -554,7 +554,8 @@ def _first_lines(
             contradicting.append((line, first))
     if contradicting:
         line, first = contradicting[0]
-        text = f"{len(contradicting)} lines repeat a pair with another score or label, such as that of line {first}"
+        n_lines = counted(len(contradicting), "line")
+        text = f"{n_lines} with a pair of another line, but another score or label, such as that of line {first}"
         raise DataError(text, file=path, line=line, remedy="keep the right line of each pair")
     return list(kept.values())
 
@@ -634,7 +635,7 @@ def _labels(trials: Trials, key: Key | None) -> Any:
     rows = find_rows(trials, key)
     absent = np.flatnonzero(rows < 0)
     if len(absent):
-        text = f"{len(absent)} trials are not in the key, such as {trials.named(absent)}"
+        text = f"{counted(len(absent), 'trial')} not in the key, such as {trials.named(absent)}"
         raise DataError(text, remedy="give their key")
     return key.is_target[rows]
 
@@ -858,7 +859,8 @@ def _real_speakers(
     real = models.copy()
     unknown = sorted({*segments[~is_target]} - speakers.keys())
     if unknown:
-        text = f"real speakers, which this order needs, are unknown for {len(unknown)} segments: {few(unknown, repr)}"
+        n_segments = counted(len(unknown), "segment")
+        text = f"real speakers, which this order needs, are unknown for {n_segments}: {few(unknown, repr)}"
         raise DataError(text, remedy="give the speakers of the segments")
     real[~is_target] = [speakers[segment] for segment in segments[~is_target]]
     wrong = np.flatnonzero(~is_target & (real == models))

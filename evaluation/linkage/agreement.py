@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.linkage.quarters import KINDS, DisclosureSets, TieSets, disclosure_sets
-from spkbase.errors import DataError
+from spkbase.errors import DataError, counted
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
@@ -428,9 +428,8 @@ def compare_conditions(
     for number, (condition, values) in enumerate(linkability.items()):
         name = condition_name(condition)
         if len(values) > len(shared):
-            left_out.append(
-                f"{name}: {len(values) - len(shared)} speakers left out that other conditions lack"
-            )
+            n_speakers = counted(len(values) - len(shared), "speaker")
+            left_out.append(f"{name}: {n_speakers} left out that other conditions lack")
         quarters = disclosure_sets(
             {speaker: values[speaker] for speaker in shared}, rule=rule, seed=seed + number
         )

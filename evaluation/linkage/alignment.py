@@ -41,7 +41,7 @@ from evaluation.embeddings import (
 from evaluation.linkage.curve import linkability_curve
 from evaluation.linkage.ranks import Ranks
 from evaluation.uncertainty import Resampling
-from spkbase.errors import ConfigError, DataError, few
+from spkbase.errors import ConfigError, DataError, counted, few
 
 Vectors = NDArray[np.float64]
 
@@ -128,7 +128,8 @@ def paired(
         original.speakers[rows] != anonymised.speakers[columns]
     ].tolist()
     if strange:
-        text = f"{len(strange)} utterances have one speaker on the original and another on the anonymised side"
+        text = counted(len(strange), "utterance")
+        text += " with one speaker on the original and another on the anonymised side"
         raise DataError(
             f"{text}: {few(strange)}", remedy="give the speakers of both sides, as in utt2spk"
         )

@@ -39,6 +39,7 @@ from evaluation.trials import (
     join_scores,
 )
 from evaluation.uncertainty import check_speakers
+from spkbase.errors import counted
 from spkbase.progress import progress, verbosely
 from spkbase.showing import Tabular, one_line
 
@@ -103,7 +104,7 @@ class PerSpeaker(Tabular):
 
     def headline(self) -> str:
         """Return how many speakers there are, and the highest EER."""
-        head = f"{len(self.speaker)} speakers"
+        head = counted(len(self.speaker), "speaker")
         if np.isfinite(self.eer).any():
             worst = int(np.nanargmax(self.eer))
             head += f", highest EER {100 * self.eer[worst]:.1f} % ({self.speaker[worst]})"

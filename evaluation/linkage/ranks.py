@@ -57,7 +57,7 @@ from evaluation.trials import (
     match_sides,
 )
 from spkbase.arrays import Rows, part
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, counted, few
 from spkbase.files import atomic_path
 from spkbase.plain_pickle import read_npz
 from spkbase.showing import Tabular, one_line
@@ -493,7 +493,9 @@ def rank_scores(
         means, owners, short = _by_speaker(trials, gallery.owners, number)
         notes = gallery.notes
         if short and number != "all":
-            text = f"{len(short)} speakers have fewer than {number} segments: {few(short)}"
+            text = (
+                f"{counted(len(short), 'speaker')} with fewer than {number} segments: {few(short)}"
+            )
             logger.warning("%s; all of theirs are used", text)
             notes = (*notes, f"{text}; all of theirs are used")
         ranked.append(_count(means, owners, owners, notes, largest, may_be_alone))
@@ -563,7 +565,7 @@ def gallery_trials(
     n_without = len(np.unique(key.segments[rows < 0]))
     if n_without:
         notes.append(
-            f"{n_without} segments without a target trial left out: their speakers are not enrolled"
+            f"left out: {counted(n_without, 'segment')} without a target trial, of speakers who are not enrolled"
         )
     kept = rows >= 0
     return GalleryTrials(
@@ -587,7 +589,7 @@ def _rows_of_segments(key: Key) -> tuple[NDArray[np.int64], list[tuple[str, str]
     tested, first, counts = np.unique(key.segments[targets], return_index=True, return_counts=True)
     if (counts > 1).any():
         several = key.segment_ids[tested[counts > 1]].tolist()
-        text = f"{len(several)} segments have several target trials: {few(several)}"
+        text = f"{counted(len(several), 'segment')} with several target trials: {few(several)}"
         raise DataError(text, remedy="a gallery holds each speaker once: keep one model of each")
     owners = key.model_ids[key.models[targets[first]]].tolist()
     names = list(zip(owners, key.segment_ids[tested].tolist(), strict=True))
@@ -712,7 +714,7 @@ def _by_speaker(
     uneven = n_scores != n_used[speakers]
     if uneven.any():
         several = names[np.unique(speakers[uneven])].tolist()
-        text = f"{len(several)} speakers whose segments were scored against different models: {few(several)}"
+        text = f"{counted(len(several), 'speaker')} whose segments were scored against different models: {few(several)}"
         raise DataError(text, remedy="means over segments need the same models for all of them")
     means = np.bincount(inverse, values[kept]) / n_scores
     if np.isnan(means).any():

@@ -47,7 +47,7 @@ from evaluation.embeddings import (
 from evaluation.linkage.curve import mean_interval
 from evaluation.trials import factorise, side_of
 from evaluation.uncertainty import Interval, Resampling
-from spkbase.errors import DataError
+from spkbase.errors import DataError, counted
 from spkbase.progress import progress, verbosely
 from spkbase.showing import Tabular, one_line
 from spkbase.work import chunk_bounds, one_blas_thread
@@ -221,7 +221,9 @@ def singling_out(
     shares /= n_folds
     notes = []
     if left_out:
-        notes.append(f"{left_out} speakers with fewer than {n_folds} conversations are left out")
+        notes.append(
+            f"left out: {counted(left_out, 'speaker')} with fewer than {n_folds} conversations"
+        )
     if side is not None:
         notes.append(f"{matching.sum(axis=1).mean():.1f} speakers match on average")
     counts = len(attacked), n_people, n_folds - 1, 1

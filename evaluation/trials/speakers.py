@@ -40,7 +40,7 @@ from evaluation.trials.ids import recode
 from evaluation.trials.lists import Key
 from evaluation.trials.spellings import folded
 from evaluation.trials.tables import read_columns, read_header
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, counted, few
 from spkbase.files import read_id_list
 
 logger = logging.getLogger(__name__)
@@ -293,7 +293,7 @@ def doubt_speakers(
             if several:
                 return Doubt(
                     "model",
-                    f"{len(several)} segments are targets of several models: {few(several, repr)}",
+                    f"targets of several models: {counted(len(several), 'segment')} ({few(several, repr)})",
                 )
         doubt = _doubt_prefixes("model", key.model_ids[unnamed], "models")
         if doubt is not None:

@@ -63,7 +63,7 @@ from evaluation.utility.recalls import (
     count_confusions,
     recall_differences,
 )
-from spkbase.errors import DataError
+from spkbase.errors import DataError, counted
 from spkbase.progress import progress
 from spkbase.rounding import is_constant
 from spkbase.showing import Tabular, one_line
@@ -376,12 +376,12 @@ def attribute_risk(
     published = set(released.speakers.tolist())
     strange = set(known.speakers.tolist()) - published
     if strange:
-        text = f"{len(strange)} speakers of no anonymised recording: {named(strange)}"
+        text = f"{counted(len(strange), 'speaker')} of no anonymised recording: {named(strange)}"
         remedy = "give their names by --segment-speakers, or people who are in the data"
         raise DataError(text, file=known.source or None, remedy=remedy)
     both = set(control.speakers.tolist()) & published
     if both:
-        text = f"{len(both)} speakers of the control group are in the data: {named(both)}"
+        text = f"{counted(len(both), 'speaker')} of the control group in the data: {named(both)}"
         raise DataError(text, file=control.source or None, remedy="give other people")
     check_anonymised(known, released)
     _warn_of_unpublished_values(control, released, tables)
@@ -589,7 +589,7 @@ def _check_sides(tested: Sides, training: Sides | None) -> list[str]:
     if tested.anonymised is not None:
         ids = dict.fromkeys(tested.original.ids.tolist())
         others = dict.fromkeys(tested.anonymised.ids.tolist())
-        check_same(ids, others, file=tested.anonymised.source or None, items="utterances")
+        check_same(ids, others, file=tested.anonymised.source or None)
     for side in (tested, learnt):
         if side.anonymised is not None:
             check_anonymised(side.original, side.anonymised)
@@ -703,11 +703,11 @@ def _rows(embeddings: Embeddings, names: Sequence[str]) -> NDArray[np.float64]:
     row = {name: number for number, name in enumerate(embeddings.ids.tolist())}
     missing = [name for name in names if name not in row]
     if missing:
-        text = f"{len(missing)} utterances without a vector: {named(missing)}"
+        text = f"{counted(len(missing), 'utterance')} without a vector: {named(missing)}"
         raise DataError(text, file=embeddings.source or None, remedy="extract them")
     vectors = np.asarray(embeddings.vectors, np.float64)[[row[name] for name in names]]
     bad = [names[row] for row in np.unique(np.argwhere(~np.isfinite(vectors))[:, 0])]
     if bad:
-        text = f"{len(bad)} vectors are not finite: {named(bad)}"
+        text = f"{counted(len(bad), 'vector')} not finite: {named(bad)}"
         raise DataError(text, file=embeddings.source or None, remedy="extract them again")
     return vectors

@@ -178,12 +178,10 @@ def count_errors(
             f"expected one of {UNITS} and of {tuple(NORMALISERS)}, got {unit!r} and {normaliser!r}"
         )
     if missing == "error":
-        lists.check_same(
-            reference, hypothesis, file=file, items="utterances", otherwise=lists.OR_DROP
-        )
+        lists.check_same(reference, hypothesis, file=file, otherwise=lists.OR_DROP)
     elif missing == "empty":
         lists.check_same(
-            hypothesis, reference, file=file, items="utterances of the hypothesis", allow_extra=True
+            hypothesis, reference, file=file, whose=" of the hypothesis", allow_extra=True
         )
     utterances = sorted(name for name in reference if name in hypothesis or missing == "empty")
     if not utterances:

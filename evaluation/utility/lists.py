@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from evaluation.metrics import Method
 from evaluation.uncertainty import Interval, Resampling, interval
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, counted, few
 from spkbase.files import inner_suffix, is_file, read_id_list, read_text
 
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -154,11 +154,11 @@ def check_same(
     got: Collection[str],
     *,
     file: str | Path | None,
-    items: str,
+    whose: str = "",
     allow_extra: bool = False,
     otherwise: str = "",
 ) -> None:
-    """Check that two sets of ids are equal; errors name them as `items`, and `otherwise` ends the remedy.
+    """Check that two sets of utterances are equal; errors name them with `whose`, and `otherwise` ends the remedy.
 
     Raises
     ------
@@ -168,10 +168,10 @@ def check_same(
     texts = []
     missing = [name for name in expected if name not in got]
     if missing:
-        texts.append(f"{len(missing)} {items} missing: {named(missing)}")
+        texts.append(f"{counted(len(missing), 'utterance')}{whose} missing: {named(missing)}")
     unknown = [name for name in got if name not in expected]
     if unknown and not allow_extra:
-        texts.append(f"{len(unknown)} {items} unknown: {named(unknown)}")
+        texts.append(f"{counted(len(unknown), 'utterance')}{whose} unknown: {named(unknown)}")
     if texts:
         remedy = f"expected the same {len(expected)} as in the reference{otherwise}"
         raise DataError("; ".join(texts), file=file, remedy=remedy)

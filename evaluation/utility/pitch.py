@@ -242,7 +242,7 @@ def compare_recordings(
     DataError
         If utterances differ, or audio files cannot be read; all such files are named.
     """
-    lists.check_same(original, anonymised, file=file, items="utterances")
+    lists.check_same(original, anonymised, file=file)
     utterances = sorted(original)
     pairs = [(original[utterance], anonymised[utterance]) for utterance in utterances]
     problems = Problems()

@@ -44,7 +44,7 @@ from evaluation.utility.lists import (
     named,
     speakers_of,
 )
-from spkbase.errors import DataError
+from spkbase.errors import DataError, counted
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
 
@@ -162,7 +162,7 @@ def confusions(
     if convention not in CONVENTIONS:
         raise DataError(f"expected one of {CONVENTIONS}, got {convention!r}")
     if missing == "error":
-        check_same(truth, predicted, file=file, items="utterances", otherwise=OR_DROP)
+        check_same(truth, predicted, file=file, otherwise=OR_DROP)
     utterances = sorted(utterance for utterance in truth if utterance in predicted)
     if not utterances:
         raise DataError(
@@ -296,7 +296,7 @@ def count_confusions(
     homeless = [name for name in names.tolist() if name not in folds]
     if homeless:
         raise DataError(
-            f"{len(homeless)} speakers without a fold: {named(homeless)}",
+            f"{counted(len(homeless), 'speaker')} without a fold: {named(homeless)}",
             remedy="add them to spk2fold",
         )
     fold_names, fold_codes = np.unique(

@@ -30,7 +30,7 @@ import click
 
 from evaluation import linkage, reports
 from spkbase.console import FILE, ResumableCommand, log_option, path_option, worker_options
-from spkbase.errors import ConfigError, DataError, few
+from spkbase.errors import ConfigError, DataError, counted, few
 from spkbase.files import format_csv, format_table, make_folder, write_text
 from spkbase.work import Work
 from spkver.anonymization import AnonymizerConfig, anonymize_datadir
@@ -69,7 +69,7 @@ def read_lists(clips: Path, lists: Mapping[str, Path], folder: Path, columns: st
     shared = sorted(sides["enrolment"].recordings.keys() & sides["trials"].recordings.keys())
     if shared:
         raise DataError(
-            f"{len(shared)} recordings are also in the enrolment list: {few(shared)}",
+            f"{counted(len(shared), 'recording')} also in the enrolment list: {few(shared)}",
             file=lists["trials"],
             remedy="give each recording to one side",
         )
@@ -77,7 +77,7 @@ def read_lists(clips: Path, lists: Mapping[str, Path], folder: Path, columns: st
     strangers = sorted(set(sides["trials"].speakers.values()) - enrolled)
     if strangers:
         raise DataError(
-            f"{len(strangers)} speakers are not in the enrolment list: {few(strangers)}",
+            f"{counted(len(strangers), 'speaker')} not in the enrolment list: {few(strangers)}",
             file=lists["trials"],
             remedy="enrol them, or leave their lines out",
         )

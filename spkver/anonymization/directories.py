@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from spkbase import files
 from spkbase.configuration import to_dict
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, counted, few
 from spkbase.files import append_line, read_lines
 from spkbase.locks import is_temporary, remove_temporaries, sole_use
 from spkbase.plugins import files_behind, load_plugin
@@ -418,7 +418,7 @@ def _tasks(source: DataDir, target: Path, streams: Mapping[str, str]) -> list[Ta
         if task.target.exists() and task.target.resolve() == path.resolve():
             own.append(name)
     if own:
-        text = f"{len(own)} recordings of {source.path} would be replaced: {few(own)}"
+        text = f"{counted(len(own), 'recording')} of {source.path} would be replaced: {few(own)}"
         raise DataError(text, file=target, remedy="choose another suffix or folder")
     return tasks
 

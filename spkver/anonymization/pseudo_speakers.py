@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import Embeddings
 from evaluation.trials import Trials
-from spkbase.errors import ConfigError, DataError, Problems, few
+from spkbase.errors import ConfigError, DataError, Problems, counted, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkbase.work import chunk_bounds, one_blas_thread
@@ -277,7 +277,7 @@ def _check(
         problems.add(text, file=pool.source or None, remedy="extract both with the same network")
     shared = sorted(set(source.speakers) & set(pool.speakers))
     if shared:
-        text = f"{len(shared)} speakers of the source are in the pool: {few(shared)}"
+        text = f"{counted(len(shared), 'speaker')} of the source in the pool too: {few(shared)}"
         problems.add(
             text,
             file=pool.source or None,
@@ -286,7 +286,7 @@ def _check(
     if rules.sex != "any":
         unknown = sorted({*source.speakers, *pool.speakers} - sexes.keys())
         if unknown:
-            text = f"{len(unknown)} speakers of unknown sex: {few(unknown)}"
+            text = f"{counted(len(unknown), 'speaker')} of unknown sex: {few(unknown)}"
             problems.add(text, remedy="give their sexes, f or m, or choose sex='any'")
         wrong = sorted(speaker for speaker, sex in sexes.items() if sex not in ("f", "m"))
         if wrong:

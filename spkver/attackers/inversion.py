@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.embeddings import speaker_folds
-from spkbase.errors import DataError
+from spkbase.errors import DataError, counted
 from spkbase.files import fingerprint, load_json, make_folder, write_json
 from spkbase.runs import Run, Stage
 from spkbase.seeding import stream
@@ -159,10 +159,12 @@ def unfit_background(training: TrainingSet, enrolled: Collection[str]) -> str:
     people = set(training.original.speakers.values())
     shared = people & set(enrolled)
     if n_pairs < LEAST or len(people) < 2:
-        text = f"a background of {n_pairs} recordings of {len(people)} speakers"
+        text = (
+            f"a background of {counted(n_pairs, 'recording')} of {counted(len(people), 'speaker')}"
+        )
         return f"{text} is too small to learn from: at least {LEAST} of 2"
     if shared:
-        return f"{len(shared)} speakers of the background are among those that are enrolled"
+        return f"{counted(len(shared), 'speaker')} of the background among those that are enrolled"
     return ""
 
 

@@ -43,7 +43,7 @@ from evaluation.embeddings import (
 from evaluation.trials import Scores, Trials, factorise, vectors_of, warn_of_alike
 from spkbase.arrays import Floats
 from spkbase.configuration import convert
-from spkbase.errors import ConfigError, DataError, Problems, errors_of, few
+from spkbase.errors import ConfigError, DataError, Problems, counted, errors_of, few
 from spkbase.files import fingerprint, load_yaml, read_yaml_text
 from spkbase.hdf5 import open_file, read_arrays, write_arrays
 from spkbase.progress import progress, verbosely
@@ -392,12 +392,12 @@ class Backend:
         remedy = "extract them, or leave their trials out"
         whose = f"{remedy}; or say whose the enrolled utterances are, where models are speakers (utt2spk, spk2utt)"
         for kind, ids, known, source, advice in (
-            ("models", model_ids, rows_of_models, enrol.source, whose),
-            ("segments", segment_ids, row_of, test.source, remedy),
+            ("model", model_ids, rows_of_models, enrol.source, whose),
+            ("segment", segment_ids, row_of, test.source, remedy),
         ):
             absent = [name for name in ids.tolist() if name not in known]
             if absent:
-                text = f"{len(absent)} {kind} without a vector: {few(absent)}"
+                text = f"{counted(len(absent), kind)} without a vector: {few(absent)}"
                 problems.add(text, file=source or None, remedy=advice)
         problems.raise_if_any()
         enrolled = [rows_of_models[name] for name in model_ids.tolist()]

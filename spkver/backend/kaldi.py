@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from evaluation.embeddings import read_binary, read_text_matrix
 from spkbase.arrays import Floats
-from spkbase.errors import ConfigError, DataError, errors_of
+from spkbase.errors import ConfigError, DataError, counted, errors_of
 from spkbase.files import read_bytes, write_bytes
 from spkbase.showing import one_line
 from spkbase.work import one_blas_thread
@@ -214,7 +214,7 @@ def kaldi_plda_scores(
             transformed = (rows - plda.mean) @ plda.transform.T
             if length != "none" and not transformed.any(axis=1).all():
                 flat = int((~transformed.any(axis=1)).sum())
-                text = f"{flat} vectors are the mean of the PLDA: they have no length"
+                text = f"{counted(flat, 'vector')} without a length: the mean of the PLDA"
                 raise DataError(text, remedy="leave them out")
             if length == "kaldi":
                 transformed = length_normalised(transformed, plda.psi, numbers)

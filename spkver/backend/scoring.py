@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from evaluation.trials import Scores, Trials
 from spkbase.arrays import Floats, Rows, SelectedRows
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, counted, few
 from spkbase.progress import verbosely
 from spkbase.work import ALL_CORES, Work, chunk_bounds, chunks, one_blas_thread
 from spkver import mixture as gmm
@@ -523,7 +523,7 @@ def _rows(
     if len(missing):
         remedy = f"enrol every model and extract every segment of the trial list ({kind} ids must be equal)"
         names = few([ids[code] for code in missing], repr)
-        text = f"{len(missing)} {kind}s of the trials are not there: {names}"
+        text = f"{counted(len(missing), kind)} of the trials not there: {names}"
         raise DataError(text, remedy=remedy)
     return rows
 

@@ -47,7 +47,7 @@ from typing import Any
 
 from evaluation.formats import Choice, read_key
 from evaluation.trials import Key
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, counted, few
 from spkbase.files import read_id_list, read_text, read_text_bytes, write_json, write_text
 from spkbase.showing import one_line
 from spkver.audio import audio_header
@@ -143,12 +143,14 @@ def read_librispeech(root: str | Path, subsets: Sequence[str]) -> LibriSpeech:
         transcripts |= words
         again = "unpack the subset again"
         spoken = recordings[subset].keys()
-        _report(spoken - words, "recordings without a transcript", folder, again, problems)
-        _report(words.keys() - spoken, "transcripts without a recording", folder, again, problems)
+        _report(spoken - words, "recording", "without a transcript", folder, again, problems)
+        _report(words.keys() - spoken, "transcript", "without a recording", folder, again, problems)
         if sexes:
             unknown = {speaker_of(utterance) for utterance in spoken} - sexes.keys()
-            text = f"speakers of {subset} are not in it"
-            _report(unknown, text, root / SPEAKERS, "use the list of the corpus", problems)
+            text = f"of {subset} not in it"
+            _report(
+                unknown, "speaker", text, root / SPEAKERS, "use the list of the corpus", problems
+            )
     problems.raise_if_any()
     return LibriSpeech(recordings, transcripts, sexes)
 
@@ -453,7 +455,8 @@ def _listed_part(corpus: Iemocap, path: Path, problems: Problems) -> list[str]:
         utterances = sorted(read_id_list(path, "utterance speaker"))
     unknown = [utterance for utterance in utterances if utterance not in corpus.recordings]
     if unknown:
-        text = f"{len(unknown)} utterances without one of the four emotions in the corpus, such as {unknown[0]!r}"
+        text = counted(len(unknown), "utterance")
+        text += f" without one of the four emotions in the corpus, such as {unknown[0]!r}"
         remedy = "use the challenge's list unchanged, and the whole corpus"
         problems.add(text, file=path, remedy=remedy)
     return utterances
@@ -576,18 +579,18 @@ def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
     whole = "unpack the whole corpus"
     known = datadir.speakers.keys()
     unknown = set(tested.enrolls) - known
-    _report(unknown, "utterances are missing", enrolls / "enrolls", whole, problems)
+    _report(unknown, "utterance", "missing", enrolls / "enrolls", whole, problems)
     enrolled = {speaker_of(utterance) for utterance in tested.enrolls}
     stem = enrolls.name.removesuffix("_enrolls")
     for name, key in tested.trials.items():
         file = enrolls.with_name(f"{stem}_trials_{name}") / "trials"
         segments = set(key.segment_ids.tolist())
-        _report(segments - known, "utterances are missing", file, whole, problems)
+        _report(segments - known, "utterance", "missing", file, whole, problems)
         strangers = set(key.model_ids.tolist()) - enrolled
-        _report(strangers, "enrolled speakers are missing", file, whole, problems)
+        _report(strangers, "enrolled speaker", "missing", file, whole, problems)
         both = sorted(segments & set(tested.enrolls))
         if both:
-            text = f"{len(both)} utterances are in enrolment and in trials, such as {both[0]!r}"
+            text = f"{counted(len(both), 'utterance')} in both enrolment and trials, such as {both[0]!r}"
             problems.add(text, file=file, remedy="use the challenge's lists unchanged")
         for (model, segment), is_target in zip(key.pairs(), key.is_target.tolist(), strict=True):
             if (speaker_of(segment) == model) != is_target:
@@ -600,10 +603,13 @@ def _check_tested(tested: Tested, datadir: DataDir, enrolls: Path) -> None:
     problems.raise_if_any()
 
 
-def _report(names: Set[str], text: str, file: Path, remedy: str, problems: Problems) -> None:
-    """Report a problem of ids, if there are any."""
+def _report(
+    names: Set[str], kind: str, text: str, file: Path, remedy: str, problems: Problems
+) -> None:
+    """Report a problem of ids of a kind, if there are any."""
     if names:
-        problems.add(f"{len(names)} {text}: {few(names, repr)}", file=file, remedy=remedy)
+        found = f"{counted(len(names), kind)} {text}: {few(names, repr)}"
+        problems.add(found, file=file, remedy=remedy)
 
 
 def _read_labels(

@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 
 from evaluation.formats import read_key, write_key, write_trials
 from evaluation.trials import Key
-from spkbase.errors import ConfigError, DataError, Problems, few
+from spkbase.errors import ConfigError, DataError, Problems, counted, few
 from spkbase.files import read_id_list, write_text
 from spkbase.showing import one_line
 from spkver.datadir import DataDir, write_datadir
@@ -997,7 +997,7 @@ def _typed_trials(
         wrong = np.flatnonzero((key.is_target == (label == "target")) & of_others)
         if len(wrong):
             row = int(wrong[0])
-            text = f"{len(wrong)} trials are {label} in the key, but of type"
+            text = f"{counted(len(wrong), f'{label} trial')} of the key of type"
             text += f" {TRIAL_TYPES[kinds[row]]} by their ids: {key.model_ids[key.models[row]]}"
             text += f" {segment_ids[key.segments[row]]} first"
             remedy = "check the key, or trials.target and trials.nontarget"
@@ -1025,7 +1025,7 @@ def _check_sex(files: ListFiles, gender: str, problems: Problems) -> None:
         if match and match.group(1) != gender:
             others.setdefault(path, []).append(segment)
     for path, segments in others.items():
-        text = f"{len(segments)} recordings are of the other sex than gender {gender!r}: {few(segments)}"
+        text = f"{counted(len(segments), 'recording')} of the other sex than gender {gender!r}: {few(segments)}"
         line = mentions[segments[0]][1]
         problems.add(text, file=path, line=line, remedy="check the setting gender, or the list")
 
@@ -1127,7 +1127,7 @@ def _check_prompts(
     key, lines = trials
     strange = [name for name in key.model_ids if not texts.get(name, name)]
     if strange:
-        text = f"{len(strange)} prompts that are not digits: {few(strange)}"
+        text = f"{counted(len(strange), 'prompt')} not made of digits: {few(strange)}"
         problems.add(text, file=path, remedy="write them as 4-8-0-7-3")
     code_of_words = {words: code for code, words in enumerate(sorted({*texts.values()}))}
 

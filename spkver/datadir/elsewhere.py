@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, counted, few
 from spkver.audio import EXTENSIONS
 from spkver.datadir.directory import DataDir, id_of_stem, no_folder, write_datadir
 from spkver.datadir.reading import files_below, read_datadir
@@ -104,7 +104,7 @@ def _named_alike(
             if len(paths[name]) > 1:
                 twice.append(name)
     if twice:
-        text = f"{len(twice)} utterances have several recordings: {few(twice, repr)}"
+        text = f"{counted(len(twice), 'utterance')} with several recordings: {few(twice, repr)}"
         raise DataError(text, file=folder, remedy="give the folder of one anonymised version")
     return recordings
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from spkbase.errors import ConfigError, DataError, few
+from spkbase.errors import ConfigError, DataError, counted, few
 from spkbase.files import load_json, read_id_list, write_json
 from spkbase.showing import one_line
 from spkver.datadir.directory import DataDir, write_datadir
@@ -64,8 +64,8 @@ class EvaluationSets:
         if self.anonymised is not None:
             notes += self.anonymised.notes
         if self.left_out:
-            text = f"{len(self.left_out)} utterances that the twin lacks are left out"
-            notes.append(f"{text}: {few(self.left_out, repr)}")
+            text = f"left out: {counted(len(self.left_out), 'utterance')} that the twin lacks"
+            notes.append(f"{text} ({few(self.left_out, repr)})")
         return tuple(notes)
 
     def parts(self) -> Iterator[DataDir]:

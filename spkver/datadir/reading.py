@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from evaluation.formats import Choice, read_key
 from evaluation.trials import Key, read_columns, read_metadata, warn_of_alike
-from spkbase.errors import DataError, Problems, caught, few
+from spkbase.errors import DataError, Problems, caught, counted, few
 from spkbase.files import atomic_path, is_file, load_json, read_id_list, read_text_bytes, write_text
 from spkbase.plugins import run_command
 from spkbase.work import Work
@@ -257,7 +257,8 @@ def _is_flat(files: Sequence[Path], folder: Path) -> bool:
     """Return whether recordings are not in sub-folders; refuse them inside and outside of these."""
     flat = [path for path in files if len(path.parts) == 1]
     if 0 < len(flat) < len(files):
-        text = f"{len(flat)} recordings are outside of the folders of speakers: {few(sorted(map(str, flat)), repr)}"
+        names = few(sorted(map(str, flat)), repr)
+        text = f"{counted(len(flat), 'recording')} outside of the folders of speakers: {names}"
         remedy = "move them into the folders of their speakers, or elsewhere"
         raise DataError(text, file=folder, remedy=remedy)
     return bool(flat)
@@ -370,7 +371,7 @@ def match_sexes(table: Mapping[str, str], speakers: set[str], file: str | Path) 
     lacking = speakers - table.keys()
     if lacking:
         problems.add(
-            f"{len(lacking)} speakers of unknown sex: {few(lacking, repr)}",
+            f"{counted(len(lacking), 'speaker')} of unknown sex: {few(lacking, repr)}",
             remedy="add them, with f or m",
         )
     sexes = {}
@@ -412,7 +413,7 @@ def _sorted_entries(entries: Mapping[str, str]) -> _Entries:
 def _note_alone(utterances: Collection[str], name: str, problems: Problems) -> None:
     """Report utterances that are only in one of two lists."""
     if utterances:
-        text = f"{len(utterances)} utterances of {name} are not in the other list: {few(utterances, repr)}"
+        text = f"{counted(len(utterances), 'utterance')} of {name} not in the other list: {few(utterances, repr)}"
         problems.add(text, remedy="add them to the other list, or remove them from this one")
 
 
@@ -533,7 +534,7 @@ def _own_recordings(folder: Path) -> dict[str, Path]:
                 twice.append(utterance)
             files[utterance] = path
     if twice:
-        text = f"{len(twice)} utterances exist in several formats: {few(twice, repr)}"
+        text = f"{counted(len(twice), 'utterance')} in several formats: {few(twice, repr)}"
         raise DataError(text, file=folder / "wav", remedy="keep one of each")
     return files
 

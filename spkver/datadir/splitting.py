@@ -25,7 +25,7 @@ from itertools import product
 from pathlib import Path
 
 from evaluation.trials import Key, folded
-from spkbase.errors import ConfigError, DataError, Problems, few
+from spkbase.errors import ConfigError, DataError, Problems, counted, few
 from spkbase.seeding import stream
 from spkbase.showing import one_line
 from spkver.datadir.directory import DataDir, unfit_id
@@ -128,7 +128,7 @@ def split_datadir(
     by_speaker = datadir.by_speaker()
     unknown = by_speaker.keys() - datadir.sexes.keys()
     if datadir.sexes and unknown:
-        text = f"{len(unknown)} speakers of unknown sex: {few(unknown, repr)}"
+        text = f"{counted(len(unknown), 'speaker')} of unknown sex: {few(unknown, repr)}"
         raise DataError(
             text, file=datadir.path / "spk2gender", remedy="add lines 'speaker f' or 'speaker m'"
         )
@@ -232,7 +232,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     ending = common_ending(speakers, twin)
     lacking = [utterance for utterance in speakers if utterance + ending not in twin.recordings]
     if lacking:
-        text = f"{len(lacking)} utterances of the original are missing: {few(lacking, repr)}"
+        text = f"{counted(len(lacking), 'utterance')} of the original missing: {few(lacking, repr)}"
         others = {folded(name): name for name in twin.recordings.keys() - speakers.keys()}
         other = others.get(folded(lacking[0]))
         if other is not None:
@@ -249,7 +249,7 @@ def twin_of_split(split: Split, twin: DataDir, suffix: str) -> Split:
     ]
     if moved:
         problems.add(
-            f"{len(moved)} utterances have another speaker than in the original: {few(moved, repr)}"
+            f"{counted(len(moved), 'utterance')} with another speaker than in the original: {few(moved, repr)}"
         )
     problems.raise_if_any()
     notes = []
@@ -308,8 +308,8 @@ def _draw_speakers(
     tested: set[str] = set()
     notes = []
     if training:
-        text = f"{len(training)} speakers with fewer than {needed} utterances are used for training"
-        notes.append(f"{text}: {few(training, repr)}")
+        text = f"used for training: {counted(len(training), 'speaker')} with fewer than {needed} utterances"
+        notes.append(f"{text} ({few(training, repr)})")
     if not datadir.sexes:
         notes.append(SEXES_POOLED)
     for sex, people in _groups(datadir).items():
@@ -326,7 +326,7 @@ def _draw_speakers(
         else:
             tested.update(chosen)
     if not tested or len(training) < 2:
-        text = f"{len(tested)} speakers for the test and {len(training)} for training: too few"
+        text = f"{counted(len(tested), 'speaker')} for the test and {len(training)} for training: too few"
         remedy = f"{len(able)} of {len(by_speaker)} speakers have the {needed} utterances that a test needs; "
         remedy += "at least three of one sex are needed"
         raise DataError(text, file=datadir.path, remedy=remedy)

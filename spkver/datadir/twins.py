@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems, caught, few
+from spkbase.errors import DataError, Problems, caught, counted, few
 from spkbase.work import Work
 from spkver.audio import audio_header, open_audio, read_audio
 from spkver.datadir.directory import DataDir
@@ -45,11 +45,13 @@ def check_twin(original: DataDir, anonymised: DataDir, *, jobs: int | None = Non
         (ours - theirs, "extra", f"remove them, they are not in {original.path}"),
     ):
         if ids:
-            problems.add(f"{len(ids)} {kind} utterances: {few(ids, repr)}", remedy=remedy)
+            problems.add(
+                f"{counted(len(ids), f'{kind} utterance')}: {few(ids, repr)}", remedy=remedy
+            )
     shared = sorted(theirs & ours)
     moved = [name for name in shared if original.speakers[name] != anonymised.speakers[name]]
     if moved:
-        text = f"{len(moved)} utterances have another speaker than in {original.path}: {few(moved, repr)}"
+        text = f"{counted(len(moved), 'utterance')} with another speaker than in {original.path}: {few(moved, repr)}"
         problems.add(text, remedy="copy utt2spk and spk2utt from the original")
     paths = [original.recordings[utterance] for utterance in shared]
     paths += [anonymised.recordings[utterance] for utterance in shared]

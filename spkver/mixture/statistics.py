@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from evaluation.trials import check_index
 from spkbase.arrays import Rows, chosen_rows, fill_rows, part
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, counted, few
 from spkbase.files import fingerprint
 from spkbase.progress import verbosely
 from spkbase.showing import one_line
@@ -161,7 +161,7 @@ class SegmentRows:
         pairs = Counter(zip(joined.models.tolist(), joined.segments.tolist(), strict=True))
         twice = [" ".join(pair) for pair, count in pairs.items() if count > 1]
         if twice:
-            text = f"{len(twice)} segments are in the parts twice: {few(twice)}"
+            text = f"{counted(len(twice), 'segment')} in the parts twice: {few(twice)}"
             raise DataError(text, remedy="choose rows of one of them: part[ids]")
         return joined
 

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, counted, few
 from spkbase.files import read_id_list, write_text
 from spkbase.runs import Run
 from spkbase.work import Work, one_blas_thread
@@ -143,7 +143,7 @@ def read_emotions(datadir: DataDir) -> dict[str, str]:
     unknown = emotions.keys() - datadir.speakers.keys()
     for ids, problem in ((without, "without emotion"), (unknown, "unknown")):
         if ids:
-            problems.add(f"{len(ids)} utterances {problem}: {few(ids, repr)}")
+            problems.add(f"{counted(len(ids), 'utterance')} {problem}: {few(ids, repr)}")
     problems.raise_if_any()
     if len(set(emotions.values())) < 2:
         raise DataError("expected several emotions, got one", file=path)
@@ -166,7 +166,7 @@ def read_folds(datadir: DataDir) -> dict[str, str]:
     folds = read_id_list(path, "speaker fold")
     without = [speaker for speaker in speakers if speaker not in folds]
     if without:
-        text = f"{len(without)} speakers without a fold, such as {without[0]!r}"
+        text = f"{counted(len(without), 'speaker')} without a fold, such as {without[0]!r}"
         raise DataError(text, file=path)
     return {speaker: folds[speaker] for speaker in speakers}
 

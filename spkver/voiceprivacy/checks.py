@@ -33,7 +33,7 @@ from evaluation.reports import (
 )
 from evaluation.trials import INVERTING, SCENARIOS
 from spkbase.configuration import to_dict
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, counted, few
 from spkbase.files import load_json
 from spkver.anonymization import RECORD, recorded_anonymizer
 from spkver.attackers import Fusion, attacker_name, default_attackers, parse_spec
@@ -166,7 +166,7 @@ def recordings_left_out(run: Evaluated) -> Iterator[Finding]:
     """Warn of recordings that an extractor failed on; note the utterances that `split` left out."""
     for name, recordings in run.lacking.items():
         if recordings:
-            text = f"{name} failed on {len(recordings)} recordings ({few(recordings)}):"
+            text = f"{name} failed on {counted(len(recordings), 'recording')} ({few(recordings)}):"
             yield Finding(
                 "warning",
                 "recordings without vectors",
@@ -174,7 +174,7 @@ def recordings_left_out(run: Evaluated) -> Iterator[Finding]:
             )
     names = run.sets.dropped
     if names:
-        text = f"{len(names)} utterances were left out on both sides, by split --missing drop: {few(names)}."
+        text = f"Left out on both sides, by split --missing drop: {counted(len(names), 'utterance')} ({few(names)})."
         yield Finding("note", "utterances left out", text)
 
 
@@ -322,9 +322,7 @@ def outside_attackers(run: Evaluated) -> Iterator[Finding]:
                 if scenario.name in spec.scenarios and (*identity, name) not in scored:
                     missing.append(" ".join(identity))
         if missing:
-            text = (
-                f"{name} ({spec.preset}) was left out of {len(missing)} conditions: {few(missing)}."
-            )
+            text = f"{name} ({spec.preset}) was left out of {counted(len(missing), 'condition')}: {few(missing)}."
             yield Finding("warning", check, text)
         else:
             yield Finding("note", check, f"{name} is {spec.preset}; it scores every condition.")
@@ -368,7 +366,7 @@ def shared_speakers(run: Evaluated) -> Iterator[Finding]:
             tried.update(sets.original[name].recordings)
         twice = sorted(tried & set(enrolment(sets.original[dataset.enrolls]).segments))
         if twice:
-            text = f"{dataset.name}: {len(twice)} utterances are in enrolment and trials: {few(twice)}."
+            text = f"{dataset.name}: {counted(len(twice), 'utterance')} in both enrolment and trials: {few(twice)}."
             yield Finding("warning", "utterance overlap", text)
 
 
@@ -465,7 +463,7 @@ def draws(run: Evaluated) -> Iterator[Finding]:
             yield _trial_draws(run.sets, dataset)
     partial = [row for row in run.conditions if "draws" in row.notes]
     if partial:
-        text = f"{len(partial)} conditions lack draws, such as {' '.join(partial[0].identity)}:"
+        text = f"Draws are missing in {counted(len(partial), 'condition')}, such as {' '.join(partial[0].identity)}:"
         yield Finding("note", "trial draws", f"{text} {partial[0].notes['draws']}.")
 
 
@@ -475,9 +473,10 @@ def shared_draws(run: Evaluated) -> Iterator[Finding]:
         shared = _drawn(run.sets, dataset.enrolls) & _drawn(run.sets, *dataset.trials.values())
         if shared:
             count = len({stream.split()[-1] for _, stream, _ in shared})
-            text = f"{dataset.name}: {count} speakers have the same draw of the anonymiser in enrolment and trials,"
-            text += " which identifies them: EERs are far too low for an anonymiser that draws for each side. Leave"
-            text += " anonymizer.shared_draws and anonymizer.seeding=vpc2024 out, or anonymise one side again by"
+            text = f"{dataset.name}: the same draw of the anonymiser in enrolment and trials for"
+            text += f" {counted(count, 'speaker')}, which identifies them: EERs are far too low for an anonymiser that"
+            text += " draws for each side. Leave anonymizer.shared_draws and anonymizer.seeding=vpc2024 out, or"
+            text += " anonymise one side again by"
             yield Finding(
                 "warning", "shared draws", f"{text} spkver anonymize with --side or another --seed."
             )
@@ -515,7 +514,7 @@ def other_notes(run: Evaluated) -> Iterator[Finding]:
         yield Finding("note", "training level", text)
     unlinked = [row for row in run.conditions if row.linkability is None]
     if unlinked:
-        text = f"{len(unlinked)} conditions without linkability: {unlinked[0].notes.get('linkability', '')}"
+        text = f"{counted(len(unlinked), 'condition')} without linkability: {unlinked[0].notes.get('linkability', '')}"
         yield Finding("note", "linkability", text)
     warnings = set()
     kinds = set()

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from evaluation.reports import Finding
-from spkbase.errors import DataError, few
+from spkbase.errors import DataError, counted, few
 from spkbase.files import load_json, write_json
 from spkbase.runs import Run
 from spkbase.work import Work
@@ -101,8 +101,8 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
                 equal.append(f"{names[first]} = {names[second]}")
                 copied.add(second)
             listed = few(equal)
-            n_files = len(copied)
-            text = f"{n_files} files of {side} speech hold the audio of another one, whatever its format, level or"
+            n_files = counted(len(copied), "file")
+            text = f"{n_files} of {side} speech with the audio of another one, whatever its format, level or"
             yield Finding("warning", "duplicate audio", f"{text} ends: {listed}")
         else:
             yield Finding("ok", "duplicate audio", f"No two files of {side} speech are equal.")
@@ -114,7 +114,7 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
     # an utterance may equal its own original if the anonymiser was set to change little or nothing
     foreign = [f"{twin} = {same[0]}" for twin, same in matches.items() if not _is_own(twin, same)]
     if foreign:
-        text = f"{len(foreign)} files of anonymised speech hold original audio of another set: {few(foreign)}"
+        text = f"Original audio of another set in {counted(len(foreign), 'file')} of anonymised speech: {few(foreign)}"
         yield Finding("warning", "original audio", text)
 
 
@@ -208,7 +208,7 @@ def without_speech(sets: Sets, jobs: int | None) -> Iterator[Finding]:
         before = _variations(sets.original[name], flat, jobs)
         flat = [utterance for utterance in flat if before.get(utterance, 0.0) >= _FLAT]
         if flat:
-            text = f"{len(flat)} recordings of {twin.name} hold no speech, as their levels hardly vary: {few(flat)}."
+            text = f"No speech in {counted(len(flat), 'recording')} of {twin.name}, as levels hardly vary: {few(flat)}."
             level = "error" if len(flat) >= _MOST * n_compared else "warning"
             yield Finding(level, "no speech", f"{text} Noise would be as private: listen to some.")
 

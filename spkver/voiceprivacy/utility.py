@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 from evaluation import utility as measures
 from evaluation.reports import UtilityFigure, UtilityRate
 from evaluation.uncertainty import Resampling
-from spkbase.errors import DataError, Problems, few
+from spkbase.errors import DataError, Problems, counted, few
 from spkbase.runs import Run
 from spkver import recognition
 from spkver.audio import check_headers
@@ -221,7 +221,7 @@ def _given_words(sides: Sequence[DataDir], hypotheses: str) -> dict[str, str]:
         given = measures.read_transcripts(path)
         lacking = side.speakers.keys() - given.keys()
         if lacking:
-            text = f"no words of {len(lacking)} utterances of {side.name}: {few(lacking, repr)}"
+            text = f"no words of {counted(len(lacking), 'utterance')} of {side.name}: {few(lacking, repr)}"
             raise DataError(
                 text, file=path, remedy="add them, as lines without words if nothing was recognised"
             )
@@ -340,7 +340,5 @@ def _recalls(
 
 def _predictions(directory: DataDir, name: str) -> dict[str, str]:
     predicted = measures.read_labels(directory.path / name)
-    measures.check_same(
-        directory.speakers, predicted, file=directory.path / name, items="utterances"
-    )
+    measures.check_same(directory.speakers, predicted, file=directory.path / name)
     return predicted

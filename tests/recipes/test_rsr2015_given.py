@@ -79,7 +79,7 @@ BAD_LISTS = {  # which list, its lines, the message
     "other sex": (
         "ubm_list",
         ["f001/f001_01_001"],
-        "1 recordings are of the other sex than gender 'm': f001/f001_01",
+        "1 recording of the other sex than gender 'm': f001/f001_01",
     ),
     "tested": (
         "ubm_list",
@@ -105,7 +105,7 @@ BAD_LISTS = {  # which list, its lines, the message
     "labels": (
         STEMS["key"],
         ["m101_001 m101/m101_02_001 nontarget", "m101_001 m102/m102_02_001 target"],
-        "1 trials are target in the key, but of type IC by their ids",
+        "1 target trial of the key of type IC by their ids",
     ),
 }
 

@@ -97,11 +97,11 @@ BAD = {
     "no target trial": (cut("tiny_test_trials_m/trials", "target"), ["0 target and 18 nontarget"]),
     "a trial speaker of unknown sex": (
         without("tiny_test_trials_f/spk2gender", "f005"),
-        [r"tiny_test_trials_f/spk2gender.*1 speakers of unknown sex.*f005"],
+        [r"tiny_test_trials_f/spk2gender.*1 speaker of unknown sex.*f005"],
     ),
     "an enrolled speaker of unknown sex": (
         without("tiny_test_enrolls/spk2gender", "m002"),
-        [r"tiny_test_enrolls/spk2gender.*1 speakers of unknown sex.*m002"],
+        [r"tiny_test_enrolls/spk2gender.*1 speaker of unknown sex.*m002"],
     ),
     "a man among the women": (
         changed("tiny_test_trials_f/spk2gender", "f005 f", "f005 m"),

@@ -171,7 +171,7 @@ DAMAGES = {
     "a stranger": (
         f"moods_test{vp.SUFFIX}/guesses",
         lambda lines: [*lines[1:], "ghost sad"],
-        rf"moods_test{vp.SUFFIX}/guesses.*1 utterances missing.*1 utterances unknown: 'ghost'",
+        rf"moods_test{vp.SUFFIX}/guesses.*1 utterance missing.*1 utterance unknown: 'ghost'",
     ),
     "no predictions": (f"moods_test{vp.SUFFIX}/guesses", None, rf"moods_test{vp.SUFFIX}/guesses"),
     "no folds": (

@@ -128,7 +128,7 @@ def test_precomputed_scores_give_the_mean_of_their_draws(originals, output, tmp_
         of_draw["eer"] for of_draw in ours["draws"][:2]
     ]
     assert lazy["notes"]["draws"] == "no scores of draw 3: means over the other 2"
-    assert any("lack draws" in line["text"] for line in found["sanity"])
+    assert any("Draws are missing" in line["text"] for line in found["sanity"])
 
 
 def test_adding_draws_later_gives_the_same_results(originals, output, tmp_path):

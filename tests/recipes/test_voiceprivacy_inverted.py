@@ -229,12 +229,12 @@ def test_speech_that_cannot_be_inverted_is_reported(background, layout):
         (background, {"f001"}, known, ""),
         (TrainingSet(original), {"f001"}, known, "there is no anonymised background"),
         (TrainingSet(few, anonymised), {"f001"}, known, "is too small to learn from"),
-        (TrainingSet(one, anonymised), {"f001"}, known, "18 recordings of 1 speakers is too small"),
+        (TrainingSet(one, anonymised), {"f001"}, known, "18 recordings of 1 speaker is too small"),
         (
             background,
             vp.TRAINING,
             known,
-            "6 speakers of the background are among those that are enrolled",
+            "6 speakers of the background among those that are enrolled",
         ),
         (
             TrainingSet(original, unknown),

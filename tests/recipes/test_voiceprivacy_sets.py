@@ -142,7 +142,7 @@ def test_a_twin_may_consist_of_recordings_only(own, tmp_path):
         } == twin.recordings
         assert (found[name].speakers, found[name].enrolls) == (twin.speakers, twin.enrolls)
     (own / f"tiny_train{SUFFIX}/wav/f101-1.wav").unlink()
-    with pytest.raises(DataError, match="1 missing utterances: 'f101-1'"):
+    with pytest.raises(DataError, match="1 missing utterance: 'f101-1'"):
         sets_of(own, tmp_path / "out")
 
 
@@ -304,7 +304,7 @@ def test_word_error_rates_are_computed_from_external_transcripts(own, tmp_path):
         assert rates[0] == rates[1]
     write(tmp_path / f"exp/asr/tiny_test_asr{SUFFIX}/text", lines[:-1])
     outcome = run_recipe(own, tmp_path / "out", **settings)
-    refused(outcome, f"no words of 1 utterances of tiny_test_trials_m{SUFFIX}")
+    refused(outcome, f"no words of 1 utterance of tiny_test_trials_m{SUFFIX}")
 
 
 def test_missing_transcripts_are_reported_before_any_long_step(layout, tmp_path):

@@ -118,7 +118,7 @@ def test_a_recording_that_an_extractor_cannot_process_loses_only_its_trials(layo
         outcome = run(layout, tmp_path / "out", "mine", page=True, **own)
         assert outcome.status == 0, outcome.err
         (found,) = findings(results_of(tmp_path / "out"), "recordings without vectors")
-        assert f"failed on 1 recordings (tiny_test_trials_f/{lost})" in found["text"]
+        assert f"failed on 1 recording (tiny_test_trials_f/{lost})" in found["text"]
     file = "exp/asv_orig/tiny_test_enrolls-tiny_test_trials_f/mine/scores"
     before, after = (read_scores(tmp_path / folder / file) for folder in ("whole", "out"))
     others = before.segment_ids[before.segments] != lost

@@ -151,7 +151,7 @@ def test_cells_are_escaped_in_markdown():
     ("raw", "message"),
     [
         (b"", "expected lines 'id speaker', got an empty file"),
-        (b"u1 a\nu2\n", ":2: expected 'id speaker', got 1 columns: 'u2'"),
+        (b"u1 a\nu2\n", ":2: expected 'id speaker', got 1 column: 'u2'"),
         (b"u1 a\nu1 a\n", ":2: 'u1' is repeated, first in line 1"),
         (b"u1 a\nu2 \xff\n", ":2: expected text in UTF-8, but it holds other bytes"),
         (b"u1 a\nu2 \0\n", ":2: expected text in UTF-8, but it holds zero bytes"),

@@ -119,4 +119,4 @@ def test_speakers_that_contradict_the_labels_are_refused(folder):
     arguments = converted(folder, *of_scores)
     assert "'bert s1' is a nontarget trial" in refused(*arguments)
     (folder / "utt2spk").write_text("s2 bert\n")
-    assert "are unknown for 1 segments: 's1'" in refused(*arguments)
+    assert "are unknown for 1 segment: 's1'" in refused(*arguments)

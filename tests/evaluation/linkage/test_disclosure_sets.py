@@ -238,7 +238,7 @@ def test_quarters_are_taken_from_the_shared_speakers():
     assert found.n_speakers == 400
     assert not any("only here" in one.easy for one in found.sets.values())
     assert found.notes == (
-        f"{condition_name(first)}: 1 speakers left out that other conditions lack",
+        f"{condition_name(first)}: 1 speaker left out that other conditions lack",
     )
     assert found.sets[second].easy
 

@@ -273,7 +273,7 @@ def test_rows_come_from_scores_and_key():
     assert (trials.owners, trials.segments) == (["a", "b"], ["t", "s"])
     assert trials.values.tolist() == [0, 1, 2, 3, 4, 5]
     assert trials.rows.tolist() == [0, 0, 0, 1, 1, 1]
-    assert "1 segments without a target trial" in trials.notes[0]
+    assert "1 segment without a target trial" in trials.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -337,7 +337,7 @@ def test_scores_are_averaged_over_segments():
         [1, 1],
     )
     assert by_two.mated.tolist() == [2.0, 1.0]
-    assert by_two.notes == ("1 speakers have fewer than 2 segments: m01; all of theirs are used",)
+    assert by_two.notes == ("1 speaker with fewer than 2 segments: m01; all of theirs are used",)
     by_three = ranks_from_scores(scores, key, utterances=3)
     assert by_three.mated == pytest.approx([13 / 3, 1.0])
     kept = np.arange(len(key)) != 2
@@ -348,7 +348,7 @@ def test_scores_are_averaged_over_segments():
 @pytest.mark.parametrize(
     ("models", "segments", "truth", "message"),
     [
-        (["a", "b"], ["s", "s"], [True, True], "1 segments have several target trials: s"),
+        (["a", "b"], ["s", "s"], [True, True], "1 segment with several target trials: s"),
         (
             ["a", "b", "a"],
             ["s", "s", "t"],

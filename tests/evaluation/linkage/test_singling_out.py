@@ -102,7 +102,7 @@ def test_speakers_with_too_few_conversations_are_left_out():
     cut = Embeddings(trial.ids[kept], trial.speakers[kept], trial.vectors[kept])
     found = singling_out(people(rng.standard_normal((6, 1, 8))), cut)
     assert (found.n_crowd, found.n_calibration) == (5, 3)
-    assert found.notes == ("1 speakers with fewer than 4 conversations are left out",)
+    assert found.notes == ("left out: 1 speaker with fewer than 4 conversations",)
 
 
 @pytest.mark.parametrize(

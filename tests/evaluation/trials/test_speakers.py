@@ -121,7 +121,7 @@ def test_speaker_maps_are_read(tmp_path):
     ("content", "message"),
     [
         (b"\n \n", "got an empty file"),
-        (b"u1 s1\nu2\n", ":2: expected 'id speaker', got 1 columns: 'u2'"),
+        (b"u1 s1\nu2\n", ":2: expected 'id speaker', got 1 column: 'u2'"),
         (b"u1 s1 x\n", ":1: expected 'id speaker', got 3 columns"),
         (b"u1 s1\nu2 s1\nu1 s2\n", ":3: 'u1' has the speaker 's2', but 's1' in line 1"),
         (b"u1 s1\nu2 \xff\xfe\n", ":2: expected text in UTF-8"),

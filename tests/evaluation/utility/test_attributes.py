@@ -174,7 +174,7 @@ def test_unusable_input_is_refused():
         with pytest.raises(DataError, match="not finite"):
             attribute_leakage(sides, labels)
     few = Embeddings(vectors.ids[:-1], vectors.speakers[:-1], np.asarray(vectors.vectors)[:-1])
-    with pytest.raises(DataError, match="1 utterances missing: 's07-3'"):
+    with pytest.raises(DataError, match="1 utterance missing: 's07-3'"):
         attribute_leakage(Sides(vectors, few), labels)
     wide = Embeddings(vectors.ids, vectors.speakers, np.hstack([values[:, :1]] * 3))
     with pytest.raises(DataError, match="dimensions"):

@@ -236,7 +236,7 @@ def test_people_on_the_wrong_side_are_refused():
     control, more = crowd(6, first=12)
     every = {name: table[name] | more[name] for name in table}
     cases = {
-        "control group are in the data": (known, released, known),
+        "control group in the data": (known, released, known),
         "of no anonymised recording": (control, released, control),
         "have the same vector": (known, known, control),
         "without a label": (known, released, crowd(3, first=20)[0]),

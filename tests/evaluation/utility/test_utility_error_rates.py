@@ -114,11 +114,11 @@ def test_each_normaliser_gives_its_words(name, text, words):
 
 def test_missing_hypotheses_are_refused_dropped_or_empty():
     reference, hypothesis = {"a": "x y", "b": "x"}, {"a": "x y"}
-    with pytest.raises(DataError, match=r"hyp: 1 utterances missing: 'b'"):
+    with pytest.raises(DataError, match=r"hyp: 1 utterance missing: 'b'"):
         count_errors(reference, hypothesis, file="hyp")
     assert count_errors(reference, hypothesis, missing="empty").rate == 1 / 3
     assert count_errors(reference, hypothesis, missing="drop").rate == 0
-    with pytest.raises(DataError, match=r"1 utterances missing: 'b'; 1 utterances unknown: 'c'"):
+    with pytest.raises(DataError, match=r"1 utterance missing: 'b'; 1 utterance unknown: 'c'"):
         count_errors(reference, {"a": "", "c": ""})
     with pytest.raises(DataError, match="no utterance has both"):
         count_errors(reference, {"z": "x"}, missing="drop")
@@ -208,7 +208,7 @@ def test_transcripts_are_read_in_every_usual_form(tmp_path):
     (tmp_path / "utt2emo").write_text("a sad\nb\na angry\n")
     with pytest.raises(
         DataError,
-        match=r"(?s)2 problems.*2: expected 'id emotion', got 1 columns.*3: 'a' is repeated",
+        match=r"(?s)2 problems.*2: expected 'id emotion', got 1 column.*3: 'a' is repeated",
     ):
         read_labels(tmp_path / "utt2emo")
 

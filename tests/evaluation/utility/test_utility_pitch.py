@@ -181,5 +181,5 @@ def test_recordings_are_compared_and_bad_files_are_named(tmp_path):
         "none.wav: expected one channel of finite samples, got",
     ):
         assert problem in str(caught.value)
-    with pytest.raises(DataError, match="1 utterances missing: 'u'; 1 utterances unknown: 'w'"):
+    with pytest.raises(DataError, match="1 utterance missing: 'u'; 1 utterance unknown: 'w'"):
         compare_recordings({"u": files["o"]}, {"w": files["o"]}, pitch_track)

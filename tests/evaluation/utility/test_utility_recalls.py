@@ -153,7 +153,7 @@ def test_recall_differences_have_intervals():
         ({"predicted": {}}, "4 utterances missing: 'a1', 'a2', 'b1', ..."),
         ({"predicted": {"z": "sad"}, "missing": "drop"}, "no utterance has both"),
         ({"speakers": {"a1": "a"}}, "3 of 4 utterances without a speaker"),
-        ({"folds": {"a": "1"}}, "1 speakers without a fold: 'b'"),
+        ({"folds": {"a": "1"}}, "1 speaker without a fold: 'b'"),
         ({"convention": "vpc2025"}, "expected one of"),
     ],
 )

@@ -181,7 +181,7 @@ def with_number(of, number):
         (SOURCE, with_number(POOL, 0), SMALL, SEXES, ["1 vector is zero"]),
         (replace(SOURCE, vectors=SOURCE.vectors[:, :4]), POOL, SMALL, SEXES, ["4 dimensions, and 6 in the pool"]),
         (SOURCE, replace(POOL, speakers=np.where(POOL.speakers == "p03", "s01", POOL.speakers)), SMALL, SEXES,
-         ["1 speakers of the source are in the pool: s01"]),
+         ["1 speaker of the source in the pool too: s01"]),
         (SOURCE, replace(POOL, speakers=POOL.ids), PseudoSpeakerRules(farthest=6, mean_of=3, sex="any"), None,
          ["a PLDA needs speakers with several vectors", "distance='cosine'"]),
         # all problems at once

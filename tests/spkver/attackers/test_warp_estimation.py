@@ -77,9 +77,9 @@ def some_speech(name, n_speakers, each):
     [
         (2, 5, 5, "others", ""),
         (2, 5, 0, "others", "there is no anonymised background"),
-        (1, 12, 12, "others", "a background of 12 recordings of 1 speakers is too small"),
+        (1, 12, 12, "others", "a background of 12 recordings of 1 speaker is too small"),
         (2, 5, 4, "others", "a background of 8 recordings of 2 speakers is too small"),
-        (3, 5, 5, "s1", "1 speakers of the background are among those that are enrolled"),
+        (3, 5, 5, "s1", "1 speaker of the background among those that are enrolled"),
     ],
 )
 def test_unfit_backgrounds_are_recognised_with_a_reason(n_speakers, each, anonymised, enrols, why):

@@ -48,7 +48,7 @@ def test_scores_are_means_over_the_words_of_the_prompt():
 def test_words_without_enrolment_are_reported():
     prompted = PromptedTrials.from_prompts(Trials.from_ids(["m"], ["s"]), [("b",)])
     backend = train_chain(np.eye(2)[[0, 0, 1, 1]], "cosine", speakers=["x", "x", "y", "y"])
-    with pytest.raises(DataError, match="1 models without a vector: m b"):
+    with pytest.raises(DataError, match="1 model without a vector: m b"):
         score_words(
             backend,
             (words_of(["m"], ["e"], [("a",)]), np.ones((1, 2))),

@@ -81,7 +81,7 @@ def test_svm_scores_equal_brute_force(shape, jobs, side, monkeypatch):
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        ([("nobody", "s00")], "1 models of the trials are not there: 'nobody'"),
+        ([("nobody", "s00")], "1 model of the trials not there: 'nobody'"),
         ([("m00_a", f"x{number}") for number in range(9)], r"9 segments .*'x0', .* \.\.\."),
     ],
 )
@@ -135,8 +135,8 @@ def test_gmm_ubm_scores_equal_log_likelihood_ratios(shape):
 @pytest.mark.parametrize(
     ("model", "segment", "words"),
     [
-        ("nobody", "s00", "1 models"),
-        ("m00_a", "nowhere", "1 segments"),
+        ("nobody", "s00", "1 model"),
+        ("m00_a", "nowhere", "1 segment"),
         ("m00_a", "empty", "'empty' has no frames"),
     ],
 )

@@ -169,16 +169,16 @@ def test_lists_of_the_challenge_are_used_if_given(tree, tmp_path):
 @pytest.mark.parametrize(
     ("file", "line", "messages"),
     [
-        ("enrolls/enrolls", "2009-1-0001", ["1 utterances are missing: '2009-1-0001'"]),
+        ("enrolls/enrolls", "2009-1-0001", ["1 utterance missing: '2009-1-0001'"]),
         (
             "trials_f/trials",
             "2006 2000-128104-0001 nontarget",
-            ["1 enrolled speakers are missing: '2006'"],
+            ["1 enrolled speaker missing: '2006'"],
         ),
         (
             "trials_m/trials",
             "2001 2001-2200-0001 target",
-            ["1 utterances are in enrolment and in trials"],
+            ["1 utterance in both enrolment and trials"],
         ),
         (
             "trials_f/trials",
@@ -224,12 +224,12 @@ def test_all_problems_of_a_tree_are_reported_together_and_nothing_is_written(own
         handle.write("no id at all\n1004-2200-0000 TWICE\n\n  \n")
     text = refused("prepare", "librispeech", own_tree, tmp_path / "data")
     for message in (
-        "SPEAKERS.TXT: 1 speakers of dev-clean are not in it: '1000'",
+        "SPEAKERS.TXT: 1 speaker of dev-clean not in it: '1000'",
         "expected 'id | F or M | ...', got '77 | x | dev-clean'",
         "speaker '1001' is repeated, with another sex",
         "1001-2200-0000.flac",
         "1001-2200-0001.flac",
-        "1 transcripts without a recording: '1002-2200-0002'",
+        "1 transcript without a recording: '1002-2200-0002'",
         "1003-2200-0000.flac: its name does not match the folders of the speaker and chapter",
         "with blank; rm -rf.flac: its name does not match the folders",
         "recording '1003-2200-0000' exists twice",
@@ -344,7 +344,7 @@ def test_parts_of_the_challenge_are_used_if_given(emotional, tmp_path):
     # the label means "frustrated"
     (tmp_path / "challenge/IEMOCAP_test/utt2spk").write_text("Ses02F_impro01_M005 x\n")
     with pytest.raises(
-        DataError, match="1 utterances without one of the four emotions in the corpus"
+        DataError, match="1 utterance without one of the four emotions in the corpus"
     ):
         make_iemocap_sets(read_iemocap(emotional), tmp_path, lists=tmp_path / "challenge")
     (tmp_path / "challenge/IEMOCAP_test/utt2spk").unlink()

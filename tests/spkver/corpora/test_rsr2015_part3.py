@@ -209,7 +209,7 @@ BREAKAGES = {
         NDX,
         FIRST.partition(",")[0],
         "canoe",
-        r"ndx: 1 prompts that are not digits: m101_01:canoe \(write",
+        r"ndx: 1 prompt not made of digits: m101_01:canoe \(write",
     ),
     "other words": (
         PROMPTS,

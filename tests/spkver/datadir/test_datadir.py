@@ -104,7 +104,7 @@ WRONG = {
         b"a x\nb m\n",
         "spk2gender: speaker 'a': expected f or m, got 'x'",
     ),
-    "an unknown sex": ("spk2gender", b"a f\n", "spk2gender: 1 speakers of unknown sex: 'b'"),
+    "an unknown sex": ("spk2gender", b"a f\n", "spk2gender: 1 speaker of unknown sex: 'b'"),
     "unknown trials": ("trials", b"a z-9 target\n", "trials: 1 unknown utterances: 'z-9'"),
     "a label that is none": (
         "trials",
@@ -140,7 +140,7 @@ WRONG = {
     "audio without a speaker": (
         "utt2spk",
         b"a-1 a\nb-1 b\n",
-        "1 utterances of wav.scp are not in the other list: 'a-2'",
+        "1 utterance of wav.scp not in the other list: 'a-2'",
     ),
     "segments": (
         "segments",
@@ -225,7 +225,7 @@ def test_a_folder_of_recordings_gets_the_lists_of_the_original(folder, tmp_path,
     assert (read.path, read.speakers, read.enrolls) == (twin, original.speakers, original.enrolls)
     (twin / "wav/a-1.flac").touch()
     (twin / "wav/a-1.wav").touch()
-    with pytest.raises(DataError, match="1 utterances exist in several formats: 'a-1'"):
+    with pytest.raises(DataError, match="1 utterance in several formats: 'a-1'"):
         read_datadir(twin, original=original)
 
 
@@ -350,9 +350,9 @@ def test_missing_and_extra_utterances_and_other_speakers_are_reported(twins):
     with pytest.raises(DataError) as caught:
         check_twin(original, DataDir(twin.path, recordings, speakers))
     text = str(caught.value)
-    assert "1 missing utterances: 'a-1'" in text
-    assert "1 extra utterances: 'c-1'" in text
-    assert "1 utterances have another speaker" in text
+    assert "1 missing utterance: 'a-1'" in text
+    assert "1 extra utterance: 'c-1'" in text
+    assert "1 utterance with another speaker" in text
 
 
 def test_other_durations_are_allowed_and_empty_recordings_are_not(twins):

@@ -65,7 +65,7 @@ def test_missing_sets_are_left_out_and_extra_recordings_stay(originals, tmp_path
     ("paths", "message"),
     [
         (["readme.txt"], "no recordings: found no .wav"),
-        (["one/1-a.wav", "two/1-a.wav"], "1 utterances have several recordings: '1-a'"),
+        (["one/1-a.wav", "two/1-a.wav"], "1 utterance with several recordings: '1-a'"),
         ([], "no such folder"),
     ],
 )

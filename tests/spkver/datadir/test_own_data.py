@@ -66,7 +66,7 @@ def test_without_folders_speakers_are_prefixes_of_file_names(tmp_path):
     [
         ((), "found no .wav, .flac, .sph, .ogg, .oga, .opus, .mp3 file"),
         (("anna.wav", "bert-1.wav"), "anna.wav: expected a name like SPEAKER-1.wav"),
-        (("a/1.wav", "2.wav"), "1 recordings are outside of the folders of speakers: '2.wav'"),
+        (("a/1.wav", "2.wav"), "1 recording outside of the folders of speakers: '2.wav'"),
         (("a/1.flac", "a/1.wav"), "a/1.wav and a/1.flac are both utterance 'a-1'"),
         (("a 1/1.wav", "a_1/2.wav"), "'a 1' and 'a_1' are both speaker 'a_1' (rename one)"),
         (
@@ -319,10 +319,10 @@ def test_utterances_missing_from_the_copy_are_omitted_on_both_sides(recordings):
     passes("datadir", recordings / "anonymised", "-o", data / "mine_x", "--drop-unusable")
     command = ("split", data / "mine", "--twin", data / "mine_x", "--suffix", "_x", "-o", sets)
     said = refused(*command)
-    assert "1 utterances of the original are missing: 'm00-3'" in said
+    assert "1 utterance of the original missing: 'm00-3'" in said
     assert "spkver split --missing drop" in said
     assert (
-        "1 utterances that the twin lacks are left out: 'm00-3'"
+        "left out: 1 utterance that the twin lacks ('m00-3')"
         in passes(*command, "--missing", "drop").output
     )
     assert json.loads((sets / "split.json").read_text())["left_out"] == ["m00-3"]
@@ -345,7 +345,7 @@ def test_utterances_missing_from_the_copy_are_omitted_on_both_sides(recordings):
         "--missing",
         "drop",
     )
-    assert "utterances of the original are missing" in refused(*command)
+    assert "of the original missing" in refused(*command)
 
 
 def test_names_of_anonymised_recordings_may_have_an_ending():
@@ -361,7 +361,7 @@ def test_names_of_anonymised_recordings_may_have_an_ending():
         assert other.recordings == {name: Path(f"{name}_anon") for name in part.recordings}
     del twin.recordings["f00-1_anon"], twin.speakers["f00-1_anon"]
     with pytest.raises(
-        DataError, match=r"1 utterances of the original are missing: 'f00-1' .*one ending of all"
+        DataError, match=r"1 utterance of the original missing: 'f00-1' .*one ending of all"
     ):
         twin_of_split(split, twin, "_x")
     upper = {name.upper(): path for name, path in original.recordings.items()}

@@ -54,7 +54,7 @@ WRONG = {
     "a speaker without a segment": ("a-1 call 0 0.1\n", "2 utterances of the list of speakers"),
     "a segment without a speaker": (
         LINES + "c-1 call 0 0.1\n",
-        "1 utterances of segments are not in the other list",
+        "1 utterance of segments not in the other list",
     ),
     "a start behind the recording": (
         LINES.replace("0.05 0.3", "0.25 0.3"),

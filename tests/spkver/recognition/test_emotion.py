@@ -175,7 +175,7 @@ def test_tested_speakers_are_not_trained_on(corpus):
     [
         ("utt2emo", "", "expected lines 'utterance emotion', got an empty file"),
         ("utt2emo", "s0-calm-0 calm\n", "15 utterances without emotion: 's0-calm-1', "),
-        ("utt2emo", "x calm\n", "1 utterances unknown: 'x'"),
+        ("utt2emo", "x calm\n", "1 utterance unknown: 'x'"),
         ("spk2fold", "s0 a\n", "3 speakers without a fold, such as 's1'"),
         (
             "spk2fold",

@@ -342,7 +342,7 @@ def test_segments_without_frames_and_trials_without_models_are_refused():
     silent = replace(statistics, zeroth=np.where(np.arange(18)[:, None] == 4, 0, statistics.zeroth))
     with pytest.raises(DataError, match=f"segment '{statistics.segments[4]}' has no frames"):
         joint.session_vectors(model, silent)
-    with pytest.raises(DataError, match="1 models of the trials are not there: 'other'"):
+    with pytest.raises(DataError, match="1 model of the trials not there: 'other'"):
         score_joint_factors(
             model, statistics, statistics, Trials.from_ids(["other"], [statistics.segments[0]])
         )

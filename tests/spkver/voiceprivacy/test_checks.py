@@ -572,7 +572,7 @@ def test_noise_silence_and_tones_are_reported(tmp_path: Path) -> None:
     assert of_some.level == "warning"
     assert finding.check in AGAINST
     assert finding.text.startswith(
-        "3 recordings of a hold no speech, as their levels hardly vary: noise, silence"
+        "No speech in 3 recordings of a, as levels hardly vary: noise, silence"
     )
     assert not list(without_speech(Sets((), {"x": original}, {"x": (original,)}), 1))
     # the originals are equally bad
