@@ -12,6 +12,7 @@ kernel and NAP variability compensation", ICASSP 2006.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, starmap
 from typing import Any, cast
@@ -32,6 +33,7 @@ _COLUMNS = 4096  # number of dimensions converted to float64 at a time
 _TILE = 256  # number of vectors of either side in a task
 
 _ROWS = 64  # number of vectors projected together
+_LARGE = 2000  # sessions from which on only the largest eigenvalues are computed
 
 
 def inner_products(vectors: Rows, others: Rows) -> Floats:
@@ -202,11 +204,7 @@ def fit_nap(
             whole.shape, lambda places: whole[places] - means[groups[places]], whole.dtype
         )
         rows = cast("Rows", less_means)
-    gram = gram_matrix(rows, work=work) / dimension
-    with one_blas_thread():  # results must not depend on the machine's cores
-        values, coordinates = np.linalg.eigh(gram)
-    values = values[::-1][:rank]
-    coordinates = coordinates[:, ::-1][:, :rank]
+    values, coordinates = _largest_eigenvalues(gram_matrix(rows, work=work) / dimension, rank)
     if is_negligible(np.sqrt(max(values[0], 0.0)), size * np.sqrt(n_sessions)):
         values[:] = 0.0  # only rounding errors are left of equal sessions
     smallest = n_sessions * np.finfo(rows.dtype).eps
@@ -282,6 +280,23 @@ def check_rank(
         why = f"{n_sessions} sessions span at most {n_sessions} directions"
     if rank > limit:
         raise ConfigError(f"nap.rank is {rank}, but {why}", remedy="lower it or give more sessions")
+
+
+def _largest_eigenvalues(matrix: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues of a symmetric matrix, the largest first, and their vectors (N, count).
+
+    A few of a large matrix are found by Lanczos' method, in a hundredth of the time that all take.
+    """
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    with one_blas_thread():  # results must not depend on the machine's cores
+        if 0 < count < len(matrix) / 10 and len(matrix) > _LARGE:
+            start = np.random.default_rng(0).standard_normal(len(matrix))
+            with suppress(ArpackError):  # such as for a matrix of zeros
+                values, vectors = eigsh(matrix, count, which="LA", v0=start)
+                return values[::-1], vectors[:, ::-1]
+        values, vectors = np.linalg.eigh(matrix)
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
 def _product(tile: tuple[Rows, Rows | None]) -> Floats:

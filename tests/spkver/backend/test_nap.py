@@ -34,8 +34,9 @@ def within_scatter(vectors, speakers):
     ("scatter", "matrix"), [("total", total_scatter), ("within", within_scatter)]
 )
 @pytest.mark.parametrize("rank", [1, 5, 18])
-def test_directions_equal_the_eigenvectors_of_the_scatter(scatter, matrix, rank):
-    vectors, speakers = sessions()
+@pytest.mark.parametrize("n", [24, 2100], ids=["few", "many"])
+def test_directions_equal_the_eigenvectors_of_the_scatter(scatter, matrix, rank, n):
+    vectors, speakers = sessions(n=n)
     found = fit_nap(vectors, rank=rank, scatter=scatter, speakers=speakers).directions
     expected = np.linalg.eigh(matrix(vectors, speakers))[1][:, ::-1][:, :rank].T
     signs = np.sign((found * expected).sum(axis=1, keepdims=True))
@@ -82,6 +83,13 @@ def test_a_rank_above_the_number_of_sessions_is_refused(options, words):
     vectors, speakers = sessions()
     with pytest.raises(ConfigError, match=words):
         fit_nap(vectors, speakers=speakers, **options)
+
+
+@pytest.mark.parametrize(("value", "n_spanned"), [(0.0, 0), (1.0, 1)])
+@pytest.mark.parametrize("n", [24, 2100])
+def test_equal_sessions_span_no_more_than_one_direction(n, value, n_spanned):
+    with pytest.raises(ConfigError, match=f"the {n} sessions span only {n_spanned} directions"):
+        fit_nap(np.full((n, 40), value), rank=5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
