@@ -1,6 +1,6 @@
 """Speed of each part against the machine's own matrix product, or against real time.
 
-    python -m benchmarks.speed e-step | ivectors | scoring | engines
+    python -m benchmarks.speed e-step | ivectors | nap | scoring | engines
     python -m benchmarks.speed features [CORPUS]          a tree like RSR2015's; else a simulated one
     python -m benchmarks.speed extractors [WEIGHTS]       the folder of weights; "-" leaves the networks out
     python -m benchmarks.speed anonymisation DATADIR      on one core, in seconds of the process
@@ -29,7 +29,7 @@ from spkbase.work import Work, chunks, default_jobs, one_blas_thread, stop_worke
 from spkver.anonymization import AnonymizerConfig, make_anonymizer, turn_poles
 from spkver.attackers import PRESETS, attacker_config, score, train_attacker
 from spkver.audio import read_audio
-from spkver.backend import SvmModels, score_trials
+from spkver.backend import SvmModels, fit_nap, score_trials
 from spkver.corpora import CorpusSize, simulate_rsr2015
 from spkver.datadir import read_datadir
 from spkver.extractors import kaldi_filterbanks, mel_spectra, prosody_vector, session_vector
@@ -146,6 +146,17 @@ def time_ivectors(n_segments: int = 2000, ranks: tuple[int, ...] = (100, 400)) -
                 print(
                     f"  {threads} thread(s), {name}: {seconds:.2f} s, ratio to the matrix product {ratio:.2f}"
                 )
+
+
+def time_nap(dimension: int = 3200, rank: int = 20, channels: int = 60) -> None:
+    """Sessions that differ in `channels` directions, and a little in all."""
+    rng = np.random.default_rng(0)
+    directions = rng.standard_normal((channels, dimension)).astype(np.float32)
+    for n_sessions in (1000, 2000, 4000, 8000):
+        vectors = rng.standard_normal((n_sessions, dimension)).astype(np.float32)
+        vectors += rng.standard_normal((n_sessions, channels)).astype(np.float32) @ directions
+        seconds = median_seconds(partial(fit_nap, vectors, rank=rank), repeats=1)
+        print(f"  {n_sessions} sessions: {seconds:.1f} s", flush=True)
 
 
 def time_scoring(n_models: int = 640, n_segments: int = 3840, dimension: int = 7680) -> None:
@@ -371,6 +382,7 @@ def time_attackers(layout: str) -> None:
 PARTS: dict[str, Callable[..., None]] = {
     "e-step": time_e_step,
     "ivectors": time_ivectors,
+    "nap": time_nap,
     "scoring": time_scoring,
     "engines": time_engines,
     "features": time_features,
