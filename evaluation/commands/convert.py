@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 _EXCHANGED = 1.0  # least improvement by another order of systems that raises a warning, in interquartile ranges
 
-_OF_KEYS = ", ".join(formats.KEYS.keys() - formats.SCORES)
+_OF_KEYS = ", ".join(sorted(formats.KEYS.keys() - formats.SCORES))
 _MATLAB = f"{formats.MATLAB.name}, {formats.MATLAB.title}"
 
 _out_option = path_option(

@@ -103,7 +103,7 @@ _LINES_TO_DETECT = 1000
 # together with the line end, the separators of bytes.split()
 _BLANKS = bytes.maketrans(b"\t\r\x0b\x0c", b"    ")
 _OF_WINDOWS = re.compile(r"[-+]?(1\.#(inf|ind|[qs]nan)\d*|nan\((ind|snan)\))", re.IGNORECASE)
-_REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\n]*)\n\s*(?P<next>[^\n]+)")
+_REMARK = re.compile(rb"(?P<before>\s*)(?P<line>#[ \t][^\r\n]*)[\r\n]\s*(?P<next>[^\r\n]+)")
 _APOSTROPHE = re.compile(r"\A'(?='*[-=+@\t\r])")  # `write_table` writes it before a formula
 # size in bytes above which pandas, six times faster, is worth the 0.2 s of its import
 _LARGE = 1 << 20
@@ -554,8 +554,8 @@ def _first_lines(
             contradicting.append((line, first))
     if contradicting:
         line, first = contradicting[0]
-        n_lines = counted(len(contradicting), "line")
-        text = f"{n_lines} with a pair of another line, but another score or label, such as that of line {first}"
+        text = counted(len(contradicting), "line")
+        text += f" with another score or label than an earlier line of the same pair, such as line {first}"
         raise DataError(text, file=path, line=line, remedy="keep the right line of each pair")
     return list(kept.values())
 
@@ -859,8 +859,8 @@ def _real_speakers(
     real = models.copy()
     unknown = sorted({*segments[~is_target]} - speakers.keys())
     if unknown:
-        n_segments = counted(len(unknown), "segment")
-        text = f"real speakers, which this order needs, are unknown for {n_segments}: {few(unknown, repr)}"
+        text = f"real speakers, which this order needs, are unknown for {counted(len(unknown), 'segment')}: "
+        text += few(unknown, repr)
         raise DataError(text, remedy="give the speakers of the segments")
     real[~is_target] = [speakers[segment] for segment in segments[~is_target]]
     wrong = np.flatnonzero(~is_target & (real == models))

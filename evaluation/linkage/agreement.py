@@ -428,8 +428,8 @@ def compare_conditions(
     for number, (condition, values) in enumerate(linkability.items()):
         name = condition_name(condition)
         if len(values) > len(shared):
-            n_speakers = counted(len(values) - len(shared), "speaker")
-            left_out.append(f"{name}: {n_speakers} left out that other conditions lack")
+            lone = counted(len(values) - len(shared), "speaker")
+            left_out.append(f"{name}: {lone} left out that other conditions lack")
         quarters = disclosure_sets(
             {speaker: values[speaker] for speaker in shared}, rule=rule, seed=seed + number
         )

@@ -214,7 +214,9 @@ def kaldi_plda_scores(
             transformed = (rows - plda.mean) @ plda.transform.T
             if length != "none" and not transformed.any(axis=1).all():
                 flat = int((~transformed.any(axis=1)).sum())
-                text = f"{counted(flat, 'vector')} without a length: the mean of the PLDA"
+                text = (
+                    f"{counted(flat, 'vector')} equal to the mean of the PLDA, so without a length"
+                )
                 raise DataError(text, remedy="leave them out")
             if length == "kaldi":
                 transformed = length_normalised(transformed, plda.psi, numbers)

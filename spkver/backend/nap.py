@@ -33,7 +33,7 @@ _COLUMNS = 4096  # number of dimensions converted to float64 at a time
 _TILE = 256  # number of vectors of either side in a task
 
 _ROWS = 64  # number of vectors projected together
-_LARGE = 2000  # sessions from which on only the largest eigenvalues are computed
+_LARGE = 2000  # number of sessions above which only the largest eigenvalues are computed
 
 
 def inner_products(vectors: Rows, others: Rows) -> Floats:
@@ -285,7 +285,7 @@ def check_rank(
 def _largest_eigenvalues(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     """Return the largest eigenvalues of a symmetric matrix, the largest first, and their vectors (N, count).
 
-    A few of a large matrix are found by Lanczos' method, in a hundredth of the time that all take.
+    A few of a large matrix are found by Lanczos' method, much faster than all.
     """
     from scipy.sparse.linalg import ArpackError, eigsh
 

@@ -12,7 +12,6 @@ due to the speaker.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,21 +125,23 @@ def adapted_cosine_scores(
             enrolled = coordinates.T
             tested = inside
         least = _SAME * float(row_norms(sessions.vectors).max())
-        score = partial(
-            _scores_of_model,
-            Sessions(enrolled, sessions.models),
-            share=share,
-            prior=prior,
-            least=least,
-            together=whole_list,
-        )
+        centred = Sessions(enrolled, sessions.models)
 
-        def score_trials(model: int) -> None:
+        def score_model(model: int) -> None:
             trials = np.flatnonzero(models == model)
             rows = segments[trials]
-            scores[trials] = score(model, tested[rows], beyond[rows])
+            scores[trials] = _scores_of_model(
+                centred,
+                model,
+                tested[rows],
+                beyond[rows],
+                share=share,
+                prior=prior,
+                least=least,
+                together=whole_list,
+            )
 
-        share_out(ALL_CORES, score_trials, np.unique(models).tolist())
+        share_out(ALL_CORES, score_model, np.unique(models).tolist())
     return np.clip(scores, -1.0, 1.0)
 
 

@@ -101,8 +101,10 @@ def equal_audio(sets: Sets, jobs: int | None) -> Iterator[Finding]:
                 equal.append(f"{names[first]} = {names[second]}")
                 copied.add(second)
             listed = few(equal)
-            n_files = counted(len(copied), "file")
-            text = f"{n_files} of {side} speech with the audio of another one, whatever its format, level or"
+            text = counted(len(copied), "file")
+            text += (
+                f" of {side} speech with the audio of another one, whatever its format, level or"
+            )
             yield Finding("warning", "duplicate audio", f"{text} ends: {listed}")
         else:
             yield Finding("ok", "duplicate audio", f"No two files of {side} speech are equal.")

@@ -69,18 +69,16 @@ def test_a_second_run_does_no_work(output, source):
 
 def test_records_that_another_process_wrote_in_between_are_kept(output, source):
     records = output / "stages.json"
-    before = records.read_bytes()
     assert work(output, source, factor=3) == ["double", "sum"]
     other = output.with_name("other")
     shutil.copytree(output, other)
     assert work(other, source, factor=5) == ["double", "sum"]
-    shutil.copy2(other / "stages.json", records)  # as long as before, perhaps
+    shutil.copy2(other / "stages.json", records)
     for name in ("double.txt", "sum.txt"):
         shutil.copy2(other / name, output / name)
     assert work(output, source, factor=5) == []
     records.unlink()
     assert work(output, source, factor=5) == ["read", "double", "sum"]
-    assert list(json.loads(records.read_text())) == list(json.loads(before))
 
 
 @pytest.mark.parametrize(

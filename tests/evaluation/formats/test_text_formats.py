@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from evaluation import formats
@@ -102,6 +102,7 @@ def read(path, kind):
     st.text("ab1 \t\n\r\x0b\"'#\\,é\x85\u2028", max_size=60).map(str.encode)
     | st.binary(max_size=30)
 )
+@example(b"#\t\n1\r1")
 @pytest.mark.parametrize("kind", ["scores", "key", "trials"])
 def test_large_files_are_read_as_small_ones_or_raise_a_data_error(tmp_path, kind, raw):
     (tmp_path / "x").write_bytes(raw)
@@ -117,6 +118,7 @@ def test_ids_with_line_breaks_are_refused_when_written(tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["Unix", "Windows"])
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(
     ("above", "below"),
@@ -128,10 +130,10 @@ def test_ids_with_line_breaks_are_refused_when_written(tmp_path, name):
         ("# score model segment\n", "1.5 a s\n-2 b s\n"),
     ],
 )
-def test_comments_above_a_list_are_skipped(tmp_path, monkeypatch, above, below, large):
+def test_comments_above_a_list_are_skipped(tmp_path, monkeypatch, above, below, large, end):
     monkeypatch.setattr(text, "_LARGE", 0 if large else 1 << 20)
     path = tmp_path / "scores.txt"
-    path.write_text(above + below)
+    path.write_bytes((above + below).replace("\r\n", "\n").replace("\n", end).encode())
     scores = formats.read_scores(path)
     assert [*scores.pairs()] == [("a", "s"), ("b", "s")]
     assert scores.values.tolist() == [1.5, -2.0]

@@ -129,7 +129,9 @@ def test_options_out_of_range_are_refused():
     with pytest.raises(DataError, match="expected tested vectors of 4 dimensions, got 5"):
         kaldi_plda_scores(drawn(), Sessions(np.ones((1, 4)), zero), np.ones((1, 5)), zero, zero)
     plda = drawn()
-    with pytest.raises(DataError, match="1 vector without a length: the mean of the PLDA"):
+    with pytest.raises(
+        DataError, match="1 vector equal to the mean of the PLDA, so without a length"
+    ):
         kaldi_plda_scores(plda, Sessions(plda.mean[None], zero), np.ones((1, 4)), zero, zero)
 
 
