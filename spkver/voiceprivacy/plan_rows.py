@@ -29,7 +29,7 @@ from itertools import chain, product
 from typing import Any
 
 from evaluation.trials import INVERTING, LEVELS, SCENARIOS, Scenario
-from spkbase.errors import DataError, Problems, counted
+from spkbase.errors import DataError, Problems
 from spkbase.showing import one_line
 from spkver.attackers import (
     LEAST_SPEAKERS,
@@ -140,7 +140,7 @@ def single_rows(lists: Sequence[Row], attackers: Attackers, speech: Speech, fact
     for (name, why), conditions in reasons.items():
         text = conditions[0]
         if len(conditions) > 1:
-            text = f"{counted(len(conditions), 'condition')}, such as {text}"
+            text = f"{len(conditions)} conditions, such as {text}"
         logger.warning("%s is left out of %s: %s", name, text, why)
     if reasons and not made.rows:
         (name, why), conditions = next(iter(reasons.items()))
